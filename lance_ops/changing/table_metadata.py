@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import PRIMARY_KEY, Field, declares_primary_key, primary_key_flaws, with_field
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig, UpdateMap
 from lance_ops.writing import commit_operation
@@ -34,5 +36,26 @@ def bind_metadata(values: MetadataValues, replace: bool) -> UpdateMap:
 def bind_field_metadata(
     snapshot: Snapshot, updates: Mapping[str, MetadataValues], replace: bool
 ) -> dict[int, UpdateMap]:
-    """Return the updates by field id; raise `InvalidInput` for a path that does not exist."""
-    return {snapshot.schema.field(path).id: bind_metadata(values, replace) for path, values in updates.items()}
+    """Return the updates by field id.
+
+    Raises `InvalidInput` for a path that does not exist, and for a primary key that the reference refuses.
+    """
+    found = {}
+    for path, values in updates.items():
+        node, update = snapshot.schema.field(path), bind_metadata(values, replace)
+        is_key = declares_primary_key(update.apply(node.metadata))
+        if node.unenforced_primary_key and not is_key:
+            raise InvalidInput(f"{path}: a field stays a part of the primary key: {PRIMARY_KEY} cannot be changed")
+        if values.get(PRIMARY_KEY) is not None and not is_key:
+            raise InvalidInput(f"{path}: {PRIMARY_KEY} is 'true', not {values[PRIMARY_KEY]!r}")
+        found[node.id] = update
+        if is_key:
+            changed = with_field(snapshot.schema, node.id, _as_key)
+            flaw = next((flaw for column in changed.fields for flaw in primary_key_flaws(column)), None)
+            if flaw is not None:
+                raise InvalidInput(flaw)
+    return found
+
+
+def _as_key(node: Field) -> Field:
+    return dataclasses.replace(node, unenforced_primary_key=True)

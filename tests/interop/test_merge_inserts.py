@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.changing.merge_insert import primary_key
+from lance_ops.errors import InvalidInput
 from lance_ops.transactions import InsertedKeys
 from tests.interop.transactions import shape_of
 
@@ -19,7 +21,8 @@ pytestmark = pytest.mark.interop
 Build = Callable[[Any], Any]
 
 LINEAGE = ("_row_created_at_version", "_row_last_updated_at_version")
-PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
+KEY = "lance-schema:unenforced-primary-key"
+PRIMARY_KEY = {KEY: "true"}
 
 
 def table(keys: Any = range(20)) -> pa.Table:
@@ -147,6 +150,45 @@ def test_inserted_primary_keys_are_recorded_in_the_reference_s_filter(
         filters.append(InsertedKeys.decode(transaction.operation.inserted_rows))
     assert filters[0] == filters[1]
     assert filters[0].bloom
+
+
+@pytest.mark.parametrize("value", ["true", "YES", "1", "on", "y", "t", "false", ""])
+def test_a_primary_key_is_declared_as_in_the_reference(tmp_path: Path, value: str) -> None:
+    key = pa.field("s", pa.struct([pa.field("a", pa.int64(), False, {KEY: value})]), False)
+    keys = []
+    for writer in (lance, lance_ops):
+        uri = str(tmp_path / writer.__name__)
+        writer.write_dataset(pa.table({"s": [{"a": 1}]}, pa.schema([key])), uri)
+        keys.append(primary_key(lance_ops.dataset(uri).snapshot))
+    assert keys[0] == keys[1] == (("s.a",) if value not in ("t", "false", "") else ())
+    uri = str(tmp_path / "later")
+    lance_ops.write_dataset(pa.table({"x": [1]}, pa.schema([pa.field("x", pa.int64(), False)])), uri)
+    for module in (lance, lance_ops):
+        dataset = module.dataset(uri)
+        if keys[0]:
+            dataset.update_field_metadata({"x": {KEY: value}})
+            assert primary_key(lance_ops.dataset(uri).snapshot) == ("x",)
+            with pytest.raises((ValueError, OSError), match="cannot be changed"):
+                dataset.update_field_metadata({"x": {KEY: None}})
+        else:
+            with pytest.raises((ValueError, OSError), match="primary.key"):
+                dataset.update_field_metadata({"x": {KEY: value}})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.field("k", pa.int64(), True, PRIMARY_KEY),
+        pa.field("k", pa.list_(pa.int64()), False, PRIMARY_KEY),
+        pa.field("k", pa.struct([pa.field("a", pa.int64(), False, PRIMARY_KEY)])),
+    ],
+)
+def test_a_primary_key_that_the_reference_refuses_is_refused(tmp_path: Path, column: pa.Field) -> None:
+    schema = pa.schema([column])
+    with pytest.raises(OSError, match="Primary key"):
+        lance.write_dataset(schema.empty_table(), str(tmp_path / "theirs"), schema=schema)
+    with pytest.raises(InvalidInput, match=r"column 'k(\.a)?' is a part of the primary key"):
+        lance_ops.write_dataset(schema.empty_table(), tmp_path / "ours")
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])

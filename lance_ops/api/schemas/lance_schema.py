@@ -10,11 +10,10 @@ import pyarrow as pa
 from lance_ops.api.schemas.extension_types import shown_field, shown_schema
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.core.schema import Field, Schema, split_path
+from lance_ops.core.schema import PRIMARY_KEY, Field, Schema, split_path
 
 __all__ = ["AnySchema", "LanceField", "LanceSchema", "schema_of"]
 
-_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 _CLUSTERING_KEY = "lance-schema:unenforced-clustering-key"
 _POSITION = ":position"
 
@@ -48,11 +47,11 @@ class LanceField:
 
     def is_unenforced_primary_key(self) -> bool:
         """Return whether the field is declared part of the primary key. Nothing enforces the key."""
-        return self.field.unenforced_primary_key or _declared(self.field, _PRIMARY_KEY)
+        return self.field.unenforced_primary_key or _declared(self.field, PRIMARY_KEY)
 
     def unenforced_primary_key_position(self) -> int | None:
         """Return the field's position in the primary key, from 1; None if the order of the fields gives it."""
-        return _position(self.field, _PRIMARY_KEY)
+        return _position(self.field, PRIMARY_KEY)
 
     def is_unenforced_clustering_key(self) -> bool:
         """Return whether the field is declared part of the clustering key, by which rows are stored close together."""

@@ -7,6 +7,7 @@ from lance_ops.core.schema.logical_types import BFLOAT16, arrow_type_of, logical
 from lance_ops.core.schema.name_matching import CaseRule, spelled_as
 from lance_ops.core.schema.nesting import MAX_DEPTH, check_depth, depth_of
 from lance_ops.core.schema.plain_columns import PlainColumns
+from lance_ops.core.schema.primary_key import PRIMARY_KEY, declares_primary_key, primary_key_flaws
 from lance_ops.core.schema.schema import Schema, split_path
 from lance_ops.core.schema.schema_edit import (
     check_sibling_names,
@@ -22,6 +23,7 @@ __all__ = [
     "BFLOAT16",
     "MAX_DEPTH",
     "NO_PARENT",
+    "PRIMARY_KEY",
     "ROW_COLUMN_NAMES",
     "CaseRule",
     "ColumnOrdering",
@@ -35,8 +37,10 @@ __all__ = [
     "check_depth",
     "check_sibling_names",
     "check_table_schema",
+    "declares_primary_key",
     "depth_of",
     "logical_type_of",
+    "primary_key_flaws",
     "renumbered",
     "schema_flaws",
     "spelled_as",

@@ -23,6 +23,7 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError, SchemaMismatch
 from lance_ops.core.json import ARROW_JSON, JSON_MARK, holds_json, text_schema
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema.logical_types import BFLOAT16, arrow_type_of, child_fields_of, logical_type_of
+from lance_ops.core.schema.primary_key import declares_primary_key
 
 __all__ = [
     "NO_PARENT",
@@ -247,6 +248,7 @@ def field_from_arrow(column: pa.Field, parent_id: int, counter: Iterator[int]) -
         column.nullable,
         metadata,
         children,
+        unenforced_primary_key=declares_primary_key(metadata),
         extension_name=extension_name,
     )
 

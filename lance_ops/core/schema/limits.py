@@ -4,6 +4,7 @@
     columns    rows need at least one, because a batch without columns does not state its rows
     names      of a table's columns: not empty, without a dot, a back quote or a NUL, and not that of a row column;
                of fields inside a column: without a NUL, and different from their siblings' names
+    keys       a part of the primary key has no fields in it, and is not null
     extensions a column's extension type takes its storage type, and the schema itself names none
 
 The reference refuses to create such columns, or cannot read them. Readers take any name, because renames by the
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Iterator
 
 from lance_ops.core.arrow import EXTENSION_NAME
 from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.schema.primary_key import primary_key_flaws
 from lance_ops.core.schema.schema import Schema
 
 __all__ = ["ROW_COLUMN_NAMES", "check_column_name", "check_table_schema", "schema_flaws"]
@@ -58,6 +60,8 @@ def schema_flaws(schema: Schema) -> Iterator[str]:
         flaw = _flaw_of_name(column.name)
         if flaw is not None:
             yield f"column {column.name!r}: {flaw}: choose another name"
+        if column.unenforced_primary_key or column.children:
+            yield from primary_key_flaws(column)
         for node in column.walk():
             yield from (
                 f"column {column.name!r}: field {child.name!r} has a NUL in its name"

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from lance_ops.core.errors import IncompatibleTransaction
 from lance_ops.core.records import dataclass
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema, declares_primary_key
 from lance_ops.pb import transaction_pb2
 from lance_ops.transactions.footprint import EVERY_KEY, Key
 
 __all__ = ["UpdateMap", "with_field_metadata"]
-
-_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,6 @@ def with_field_metadata(schema: Schema, field_id: int, update: UpdateMap) -> Sch
         if node.id != field_id:
             return replace(node, children=tuple(map(rebuilt, node.children)))
         metadata = update.apply(node.metadata)
-        is_key = metadata.get(_PRIMARY_KEY, "").lower() in ("true", "1", "yes", "on", "y", "t")
-        return replace(node, metadata=metadata, unenforced_primary_key=is_key)
+        return replace(node, metadata=metadata, unenforced_primary_key=declares_primary_key(metadata))
 
     return replace(schema, fields=tuple(map(rebuilt, schema.fields)))
