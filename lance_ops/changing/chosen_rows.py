@@ -23,6 +23,7 @@ from lance_ops.blobs import take_to_rewrite
 from lance_ops.changing.merge_insert import MergeCounts, encode_keys
 from lance_ops.core.addresses import row_addr
 from lance_ops.core.arrow import numbers_of, rows_at, safe_to_take
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
@@ -41,11 +42,11 @@ _ROWS_AT_ONCE = 1 << 16
 _BLOBS_AT_ONCE = 256
 
 
-class RowChosenTwice(Exception):
-    """A row that would get two new values, or be deleted and get one; `address` is the row's."""
+class RowChosenTwice(InvalidInput):
+    """A row would get two new values, or be deleted and get one; `address` is the row's."""
 
     def __init__(self, address: int) -> None:
-        super().__init__(address)
+        super().__init__(f"the row at {ROW_ADDRESS} {address} is chosen twice: choose it once")
         self.address = address
 
 
@@ -103,16 +104,15 @@ class ChangeChosen:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> ChangedRows:
         """Write the new values; on an error all files are deleted."""
-        snapshot = self.version.open()
+        snapshot = self.version.open().verifying()
         kept = Schema(tuple(each for each in snapshot.schema.fields if each.name not in self.updated))
         updated, deleted = _Chosen(), _Chosen()
         num_inserted = 0
         keys: list[bytes | None] = []
         with ExitStack() as stack:
             writer = stack.enter_context(UpdatedRowWriter(snapshot, self.file_version))
-            # Rows that keep their ids come first in a fragment, so that new ones get a fragment of their own.
-            separate = writer.keeps_ids and bool(self.on)
-            new = stack.enter_context(UpdatedRowWriter(snapshot, self.file_version)) if separate else writer
+            # Rows that keep their ids must come before new ones in a fragment, so new ones get their own.
+            new = stack.enter_context(UpdatedRowWriter(snapshot, self.file_version)) if writer.keeps_ids else writer
             for batch in _together(batches, _BLOBS_AT_ONCE if kept.holds_blobs_v2 else _ROWS_AT_ONCE):
                 action, addresses = batch.column(0), batch.column(1)
                 deleted.add(_addresses(addresses, _is(action, "DELETE")))
@@ -128,7 +128,7 @@ class ChangeChosen:
                     new.write_new(added)
                     num_inserted += len(added)
                     keys.append(encode_keys(snapshot, self.on, added))
-            fragments = (*writer.finish(), *(new.finish() if separate else ()))
+            fragments = (*writer.finish(), *(new.finish() if new is not writer else ()))
         twice = updated.twice if updated.twice is not None else updated.first_in(deleted)
         return ChangedRows(updated.serialized(), deleted.serialized(), fragments, num_inserted, _joined(keys), twice)
 

@@ -46,9 +46,11 @@ def batch_of(changes: list[_Change]) -> pa.RecordBatch:
     return pa.record_batch([*columns[:3], columns[3].cast(pa.string())], ["action", "address", "x", "v"])
 
 
-def change(dataset: lance_ops.LanceDataset, *tasks: list[_Change], updated: tuple[str, ...] = ("v",)) -> Any:
+def change(
+    dataset: lance_ops.LanceDataset, *tasks: list[_Change], updated: tuple[str, ...] = ("v",), on: str = "x"
+) -> Any:
     """Change rows in these tasks, each of batches of two rows; return the new version and the counts."""
-    task = ChangeChosen.of(dataset.snapshot, updated, as_it_is, ["x"])
+    task = ChangeChosen.of(dataset.snapshot, ["v"], as_it_is, [on] if on else [])
     parts = [[batch_of(each[at : at + 2]) for at in range(0, len(each), 2)] for each in tasks]
     outcomes = PicklingRunner().map(task, parts, ChangeChosen.job("change", dataset.snapshot))
     return commit_chosen(dataset.snapshot, task, outcomes, "chosen")
@@ -62,16 +64,17 @@ def rows_of(uri: str | Path) -> dict[int, tuple[str | None, float | None]]:
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("rows_at_once", [1, 3, 1 << 16])
+@pytest.mark.parametrize("on", ["x", ""])
 def test_rows_are_deleted_updated_and_inserted_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stable: bool, rows_at_once: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stable: bool, rows_at_once: int, on: str
 ) -> None:
     monkeypatch.setattr(chosen_rows, "_ROWS_AT_ONCE", rows_at_once)
     dataset = made(tmp_path / "t.lance", enable_stable_row_ids=stable)
     before = {row["x"]: row["_rowid"] for row in dataset.to_table(["x"], with_row_id=True).to_pylist()}
     at = addresses(dataset)
-    one: list[_Change] = [("UPDATE", at[19], 0, "new"), ("INSERT", None, 30, "added"), ("DELETE", at[0], 0, None)]
+    one: list[_Change] = [("INSERT", None, 30, "added"), ("DELETE", at[0], 0, None), ("UPDATE", at[19], 0, "new")]
     other: list[_Change] = [("UPDATE", at[1], 0, None), ("DELETE", at[0], 0, None), ("UPDATE", at[18], 0, "also")]
-    made_version, counts = change(dataset, one, other)
+    made_version, counts = change(dataset, one, other, on=on)
     assert (counts.updated, counts.deleted, counts.inserted) == (3, 1, 1)
     assert made_version.version == dataset.version + 1
     expected: dict[int, tuple[str | None, float | None]]
