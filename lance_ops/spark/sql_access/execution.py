@@ -6,8 +6,9 @@ in the namespace, is executed here; every other one goes to Spark unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException
@@ -46,6 +47,7 @@ _EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 def sql(
     session: SparkSession,
     query: str,
+    args: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
     namespace: Namespace | str | PathLike[str] | Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -54,6 +56,8 @@ def sql(
 ) -> DataFrame:
     """Run one statement; docs/spark.md lists those that Lance tables understand.
 
+    `args` are the values of parameters, `:name` or `?`, in queries, conditions and values, as `SparkSession.sql` takes
+    them; Spark refuses a parameter in a MERGE, and this library one in the words of other statements.
     `namespace` is as in `use_namespace`, for this statement only. `storage_options` open the tables that are named by a
     path; no plan of Spark shows them. `raw_storage_options` are fsspec's options for the files of COPY INTO. The runner
     executes the tasks of changes and of maintenance; it is `OnSpark` of the session by default. Changes happen at once;
@@ -64,7 +68,7 @@ def sql(
     """
     check_is_running(session)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
-    tables = Tables(session, known, dict(storage_options or {}))
+    tables = Tables(session, known, dict(storage_options or {}), args)
     reader = Reader(query)
     statement = Statement(reader, tables, runner or OnSpark(session), dict(raw_storage_options or {}))
     head = reader.next.upper if reader.next is not None else ""
@@ -81,7 +85,7 @@ def sql(
     if mentions_a_path(reader.words):
         raise _not_understood(head)
     try:
-        return session.sql(query)
+        return tables.spark_sql(query)
     except AnalysisException as error:
         missing = _missing_table(error)
         if missing is None and not isinstance(error, ParseException):

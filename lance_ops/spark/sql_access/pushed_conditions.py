@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -52,10 +52,14 @@ class ConditionTranslation:
     """Translates conditions on the columns of one table.
 
     `in_utc` says whether the session reads moments without a zone as UTC, `has_escapes` whether the statement has a
-    backslash: what it means in a text depends on a setting of Spark's parser.
+    backslash: what it means in a text depends on a setting of Spark's parser. `args` are the values of parameters; of
+    these, whole numbers, texts and truth values that are named are translated.
     """
 
-    def __init__(self, schema: Schema, case_rule: CaseRule, *, in_utc: bool, has_escapes: bool) -> None:
+    def __init__(
+        self, schema: Schema, case_rule: CaseRule, *, in_utc: bool, has_escapes: bool, args: object = None
+    ) -> None:
+        self._args = args if isinstance(args, Mapping) else {}
         self._table = schema.to_arrow_storage()
         self._shape = schema_for_spark(text_schema(self._table))
         self._case_rule = case_rule
@@ -150,6 +154,11 @@ class ConditionTranslation:
 
     def _value(self, node: exp.Expr, kind: pa.DataType) -> Any:
         """Return a literal as the column's kind of value; whatever Spark would cast is refused."""
+        if isinstance(node, exp.Placeholder):
+            given = self._args.get(node.name)
+            if type(given) not in (bool, int, str):
+                raise _Untranslatable
+            node = exp.convert(given)
         if isinstance(node, exp.Boolean) and pt.is_boolean(kind):
             return bool(node.this)
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:

@@ -49,7 +49,7 @@ class _Reference:
 def run_query(text: str, tables: Tables) -> DataFrame:
     """Return the DataFrame of a query; one without a Lance table goes to Spark as it is."""
     found = lance_query(text, tables)
-    return tables.session.sql(text) if found is None else found
+    return tables.spark_sql(text) if found is None else found
 
 
 def lance_query(text: str, tables: Tables) -> DataFrame | None:
@@ -102,13 +102,13 @@ class _BoundQuery:
         frames: dict[str, Any] = {f"t{i}": read.load() for i, read in enumerate(self.reads)}
         template = _literal(prefix) + _with_frames(self.text, self.references, frames)
         try:
-            return tables.session.sql(template, **frames)
+            return tables.spark_sql(template, **frames)
         except AnalysisException as error:
             if isinstance(self.tree, exp.Query) and (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
                 # Spark suggests columns that a frame has, and the frames have only those that the query names. Spark
                 # would execute any other statement at once: an INSERT OVERWRITE would leave no row.
                 shapes: dict[str, Any] = {f"t{i}": _shape(read) for i, read in enumerate(self.reads)}
-                tables.session.sql(template, **shapes)
+                tables.spark_sql(template, **shapes)
             raise
 
 
@@ -187,7 +187,9 @@ def _read(reference: _Reference, needs: QueryNeeds, tables: Tables, *, has_escap
     snapshot = tables.open(reference.found, reference.clause).snapshot
     query = TableQuery(tables.session, snapshot)
     names = snapshot.schema.names
-    translation = ConditionTranslation(snapshot.schema, tables.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes)
+    translation = ConditionTranslation(
+        snapshot.schema, tables.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes, args=tables.args
+    )
     conjuncts = list(needs.conjuncts(reference.table, names))
     pushed = [each for each in map(translation.predicate, conjuncts) if each is not None]
     if pushed:

@@ -140,7 +140,9 @@ class Statement:
             if table and (len(table) > 1 or table[0].lower() not in known):
                 return None
         tables, has_escapes = self.tables, "\\" in condition
-        translation = ConditionTranslation(schema, self.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes)
+        translation = ConditionTranslation(
+            schema, self.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes, args=tables.args
+        )
         return translation.predicate(tree)
 
     def column(self, opened: LanceDataset, path: tuple[str, ...], *names: str | None) -> str:

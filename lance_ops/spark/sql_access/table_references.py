@@ -10,11 +10,12 @@ flights                            a name of the namespace
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.api.namespaces import Namespace, TableDescription
@@ -107,11 +108,25 @@ def _read_interval(reader: Reader) -> None:
 
 @dataclass(frozen=True)
 class Tables:
-    """What the tables of a statement's names are. `storage_options` are those of tables that are named by a path."""
+    """What the tables of a statement's names are. `storage_options` are those of tables that are named by a path.
+
+    `args` are the values of the parameters in its queries, as `SparkSession.sql` takes them.
+    """
 
     session: SparkSession
     namespace: Namespace | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    args: Mapping[str, Any] | Sequence[Any] | None = field(default=None, repr=False)
+
+    def spark_sql(self, text: str, **frames: Any) -> DataFrame:
+        """Return what Spark makes of a text in which `{name}` stands for a frame, with the statement's parameters.
+
+        Without frames the text is no template, and braces in it are braces.
+        """
+        if not self.args:
+            return self.session.sql(text, **frames)
+        args: Any = dict(self.args) if isinstance(self.args, Mapping) else list(self.args)
+        return self.session.sql(text, args=args, **frames)
 
     @property
     def case_rule(self) -> CaseRule:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from lance_ops.api import write_dataset
+from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.spark import sql
 
@@ -53,3 +55,49 @@ def test_a_table_of_another_database_is_not_that_of_the_namespace(spark: SparkSe
     for name in ("default.tides", "other_db.tides", "spark_catalog.default.tides"):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
             sql(spark, f"REPAIR TABLE {name}", namespace=lake)
+
+
+def test_parameters_have_their_values_in_queries_conditions_and_values(spark: SparkSession, lake: Path) -> None:
+    def run(text: str, args: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in sql(spark, text, args, namespace=lake).collect()]
+
+    uri = lake / "tides.lance"
+    run("INSERT INTO tides SELECT * FROM VALUES (?), (?) AS q(x)", [2, 3])
+    assert run("SELECT x FROM tides WHERE x > :least ORDER BY x", {"least": 1, "unused": 2}) == [(2,), (3,)]
+    assert run("SELECT :least AS x", {"least": 1}) == [(1,)]
+    assert run("UPDATE tides SET x = x + :more WHERE x = :x", {"more": 10, "x": 3}) == [(1,)]
+    assert run("UPDATE tides SET x = x * ? WHERE x > ?", [2, 12]) == [(1,)]
+    assert run("DELETE FROM tides WHERE x = :x", {"x": 26}) == [(1,)]
+    assert run("DELETE FROM tides WHERE x IN (SELECT :x)", {"x": 2}) == [(1,)]
+    run("CREATE TABLE named USING lance AS SELECT :text AS s", {"text": "it's {x}"})
+    assert run("SELECT s FROM named WHERE s = :text", {"text": "it's {x}"}) == [("it's {x}",)]
+    assert LanceDataset(uri).to_table()["x"].to_pylist() == [1]
+    with pytest.raises(AnalysisException, match="UNBOUND_SQL_PARAMETER"):
+        run("DELETE FROM tides WHERE x = :x", {"y": 1})
+    source = "(SELECT 1L AS x) q ON tides.x = q.x"
+    with pytest.raises(AnalysisException, match="UNBOUND_SQL_PARAMETER"):
+        run(f"MERGE INTO tides USING {source} WHEN MATCHED AND q.x < :x THEN DELETE", {"x": 9})
+    assert LanceDataset(uri).to_table()["x"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(2, [2]), (-2, [-2]), (True, None), ("2", None), (2.0, None), (Decimal(2), None)],
+)
+def test_a_parameter_that_is_a_value_of_the_column_is_looked_up_in_the_index(
+    spark: SparkSession, tmp_path: Path, value: Any, expected: list[int] | None
+) -> None:
+    write_dataset(pa.table({"x": range(-5, 5)}), tmp_path / "t.lance").create_scalar_index("x", "BTREE")
+    query = "SELECT x FROM t WHERE x = :x"
+    shown = sql(spark, f"EXPLAIN {query}", {"x": value}, namespace=tmp_path).collect()[0][0]
+    assert ("ScalarIndexQuery" in shown) == (expected is not None)
+    if expected is not None:
+        assert [row.x for row in sql(spark, query, {"x": value}, namespace=tmp_path).collect()] == expected
+
+
+@pytest.mark.parametrize("text", ["a", "it's", 'a"b', "a\\nb", "{x}", ""])
+def test_a_text_that_is_a_parameter_is_exactly_this_text(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    write_dataset(pa.table({"s": [text, "other", None]}), tmp_path / "t.lance")
+    counted = sql(spark, "DELETE FROM t WHERE s = :s", {"s": text}, namespace=tmp_path).collect()[0][0]
+    assert counted == 1
+    assert LanceDataset(tmp_path / "t.lance").to_table()["s"].to_pylist() == ["other", None]
