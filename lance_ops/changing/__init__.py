@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.changing.chosen_rows import ChangeChosen, ChangedRows, RowChosenTwice, commit_chosen
+    from lance_ops.changing.chosen_rows import ChosenRowsOutcome, ChosenRowsTask, RowChosenTwice, commit_chosen
     from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
     from lance_ops.changing.duplicates import DuplicateKey, Duplicates, Keep, delete_duplicates, find_duplicates
     from lance_ops.changing.key_deletion import delete_by_keys
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW_KEY",
-    "ChangeChosen",
-    "ChangedRows",
+    "ChosenRowsOutcome",
+    "ChosenRowsTask",
     "DuplicateKey",
     "Duplicates",
     "Keep",
@@ -60,8 +60,8 @@ __all__ = [
 
 _MODULES = {
     "ROW_KEY": "row_values",
-    "ChangeChosen": "chosen_rows",
-    "ChangedRows": "chosen_rows",
+    "ChosenRowsTask": "chosen_rows",
+    "ChosenRowsOutcome": "chosen_rows",
     "DuplicateKey": "duplicates",
     "Duplicates": "duplicates",
     "Keep": "duplicates",

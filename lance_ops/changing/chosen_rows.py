@@ -1,10 +1,11 @@
 """Change rows that somebody else chose: delete some, give others new values, add new ones, in one commit.
 
-    ChangeChosen(batches) -> ChangedRows            anywhere: new fragments, and the old rows that they replace
-    commit_chosen(change, outcomes) -> Snapshot     deletion files and one transaction
+    ChosenRowsTask(batches) -> ChosenRowsOutcome     anywhere: new fragments, and the old rows that they replace
+    commit_chosen(task, outcomes) -> Snapshot        deletion files and one transaction
 
-A batch names each row by its address in the version, and says what happens to it. Who gets a row reads what else it
-has, and writes it. So nothing is joined or shuffled here, and bitmaps of offsets alone reach the driver.
+A batch names each row by its address in the version, and says what happens to it. The task that gets a row to update
+reads the row's other columns and writes the whole row. So nothing is joined or shuffled here, and no row reaches the
+driver.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
 from lance_ops.runners import Job
-from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.snapshot import Snapshot, SnapshotReference, projected_sizes
 from lance_ops.table import Fragment
 from lance_ops.transactions import Delete, InsertedKeys, PendingFiles, Update, remove_files_of_job
 from lance_ops.writing import UpdatedRowWriter, choose_file_version, commit_operation, write_deletion_files
 
-__all__ = ["ChangeChosen", "ChangedRows", "RowChosenTwice", "commit_chosen"]
+__all__ = ["ChosenRowsOutcome", "ChosenRowsTask", "RowChosenTwice", "commit_chosen"]
 
 _ROWS_AT_ONCE = 1 << 16
 _BLOBS_AT_ONCE = 256
+_BYTES_AT_ONCE = 64 << 20
+"""About how many bytes of columns that updated rows keep a task has in memory."""
 
 
 class RowChosenTwice(InvalidInput):
@@ -51,18 +54,19 @@ class RowChosenTwice(InvalidInput):
 
 
 @dataclass(frozen=True)
-class ChangedRows:
+class ChosenRowsOutcome:
     """New fragments, and serialized Roaring bitmaps of the offsets of updated and of deleted rows, by fragment.
 
-    `twice` is the address of a row that was chosen twice, if there is one.
+    `inserted_keys` is the encoded filter of the primary keys of inserted rows. `chosen_twice` is the address of a row
+    that was chosen twice. Both are None if there is none.
     """
 
-    updated: Mapping[int, bytes]
-    deleted: Mapping[int, bytes]
+    updated_offsets: Mapping[int, bytes]
+    deleted_offsets: Mapping[int, bytes]
     fragments: tuple[Fragment, ...]
     num_inserted: int
     inserted_keys: bytes | None
-    twice: int | None
+    chosen_twice: int | None
 
     def pending(self, snapshot: Snapshot) -> PendingFiles:
         """Return the files of the new fragments, which are not durable yet."""
@@ -70,17 +74,17 @@ class ChangedRows:
 
 
 @dataclass(frozen=True)
-class ChangeChosen:
+class ChosenRowsTask:
     """Changes chosen rows of a version.
 
     In a batch the first column is `UPDATE`, `DELETE` or `INSERT`, and the second the address of a row to update or to
     delete. The others are values by the table's column, which `fit` brings to the types of the table. Of these an
-    update writes `updated`, and the row keeps what it has in other columns. `on` are the columns by which the rows to
-    insert were found to be new.
+    update writes `updated_columns`, and the row keeps what it has in other columns. `on` are the key columns of a
+    merge: if they are the declared primary key, the commit carries a filter of the inserted keys.
     """
 
     version: SnapshotReference
-    updated: tuple[str, ...]
+    updated_columns: tuple[str, ...]
     file_version: FileVersion
     fit: Callable[[pa.RecordBatch], pa.RecordBatch]
     on: tuple[str, ...] = ()
@@ -89,12 +93,14 @@ class ChangeChosen:
     def of(
         cls,
         snapshot: Snapshot,
-        updated: Iterable[str],
+        updated_columns: Iterable[str],
         fit: Callable[[pa.RecordBatch], pa.RecordBatch],
         on: Iterable[str] = (),
-    ) -> ChangeChosen:
+    ) -> ChosenRowsTask:
         """Return what changes rows of an open version."""
-        return cls(SnapshotReference.of(snapshot), tuple(updated), choose_file_version(snapshot, None), fit, tuple(on))
+        return cls(
+            SnapshotReference.of(snapshot), tuple(updated_columns), choose_file_version(snapshot, None), fit, tuple(on)
+        )
 
     @staticmethod
     def job(verb: str, snapshot: Snapshot) -> Job:
@@ -102,10 +108,10 @@ class ChangeChosen:
         remove = partial(remove_files_of_job, snapshot.store)
         return Job.on(verb, snapshot.uri, snapshot.version, remove_files=remove)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> ChangedRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> ChosenRowsOutcome:
         """Write the new values; on an error all files are deleted."""
         snapshot = self.version.open().verifying()
-        kept = Schema(tuple(each for each in snapshot.schema.fields if each.name not in self.updated))
+        kept = Schema(tuple(each for each in snapshot.schema.fields if each.name not in self.updated_columns))
         updated, deleted = _Chosen(), _Chosen()
         num_inserted = 0
         keys: list[bytes | None] = []
@@ -113,14 +119,14 @@ class ChangeChosen:
             writer = stack.enter_context(UpdatedRowWriter(snapshot, self.file_version))
             # Rows that keep their ids must come before new ones in a fragment, so new ones get their own.
             new = stack.enter_context(UpdatedRowWriter(snapshot, self.file_version)) if writer.keeps_ids else writer
-            for batch in _together(batches, _BLOBS_AT_ONCE if kept.holds_blobs_v2 else _ROWS_AT_ONCE):
+            for batch in _together(batches, _rows_at_once(snapshot, kept)):
                 action, addresses = batch.column(0), batch.column(1)
                 deleted.add(_addresses(addresses, _is(action, "DELETE")))
                 changes = _is(action, "UPDATE")
                 if changes.any():
                     named = _addresses(addresses, changes)
                     updated.add(named)
-                    order, values = np.argsort(named, kind="stable"), self._values(batch, changes, self.updated)
+                    order, values = np.argsort(named, kind="stable"), self._values(batch, changes, self.updated_columns)
                     _write_updated(writer, snapshot, kept, named[order], rows_at(values, order))
                 adds = _is(action, "INSERT")
                 if adds.any():
@@ -130,7 +136,9 @@ class ChangeChosen:
                     keys.append(encode_keys(snapshot, self.on, added))
             fragments = (*writer.finish(), *(new.finish() if new is not writer else ()))
         twice = updated.twice if updated.twice is not None else updated.first_in(deleted)
-        return ChangedRows(updated.serialized(), deleted.serialized(), fragments, num_inserted, _joined(keys), twice)
+        return ChosenRowsOutcome(
+            updated.serialized(), deleted.serialized(), fragments, num_inserted, _joined(keys), twice
+        )
 
     def _values(self, batch: pa.RecordBatch, chosen: BoolArray, names: Sequence[str]) -> pa.Table:
         """Return the new values of the chosen rows in these columns, in the types of the table."""
@@ -140,10 +148,9 @@ class ChangeChosen:
 
 def commit_chosen(
     snapshot: Snapshot,
-    change: ChangeChosen,
-    outcomes: Sequence[ChangedRows],
+    task: ChosenRowsTask,
+    outcomes: Sequence[ChosenRowsOutcome],
     predicate: str,
-    properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, MergeCounts]:
     """Write the deletion files and commit what all tasks changed; return the snapshot and the numbers of rows.
 
@@ -155,10 +162,10 @@ def commit_chosen(
     with pending.abandoned_on_failure():
         updated, deleted = _Chosen(), _Chosen()
         for outcome in outcomes:
-            if outcome.twice is not None:
-                raise RowChosenTwice(outcome.twice)
-            updated.add_serialized(outcome.updated)
-            deleted.add_serialized(outcome.deleted)
+            if outcome.chosen_twice is not None:
+                raise RowChosenTwice(outcome.chosen_twice)
+            updated.add_serialized(outcome.updated_offsets)
+            deleted.add_serialized(outcome.deleted_offsets)
         twice = updated.twice if updated.twice is not None else updated.first_in(deleted)
         if twice is not None:
             raise RowChosenTwice(twice)
@@ -168,9 +175,9 @@ def commit_chosen(
         deletions = write_deletion_files(snapshot, updated.joined(deleted))
     if not pending.fragments:
         operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, predicate)
-        return commit_operation(snapshot, operation, properties=properties, pending=deletions.pending), counts
+        return commit_operation(snapshot, operation, pending=deletions.pending), counts
     only_updates = not (counts.inserted or counts.deleted)
-    written = snapshot.schema.project(change.updated) if only_updates else snapshot.schema
+    written = snapshot.schema.project(task.updated_columns) if only_updates else snapshot.schema
     update = Update(
         removed_fragment_ids=deletions.removed_fragment_ids,
         updated_fragments=deletions.updated_fragments,
@@ -178,7 +185,7 @@ def commit_chosen(
         fields_for_preserving_frag_bitmap=tuple(node.id for node in written.walk()),
         inserted_rows=_joined([each.inserted_keys for each in outcomes if each.num_inserted]),
     )
-    return commit_operation(snapshot, update, properties=properties, pending=pending + deletions.pending), counts
+    return commit_operation(snapshot, update, pending=pending + deletions.pending), counts
 
 
 @dataclass
@@ -245,6 +252,18 @@ def _write_updated(
         if name not in (ROW_ID, ROW_ADDRESS):
             values = values.append_column(old.schema.field(name), old.column(name))
     writer.write_updated(values, numbers_of(old.column(ROW_ID)))
+
+
+def _rows_at_once(snapshot: Snapshot, kept: Schema) -> int:
+    """Return how many rows a task reads and writes together."""
+    if any(node.is_blob_v1 or node.is_blob_v2 for node in kept.walk()):
+        return _BLOBS_AT_ONCE
+    first = snapshot.fragments[:1]
+    num_rows = sum(fragment.physical_rows for fragment in first)
+    num_bytes = sum(projected_sizes(snapshot, first, kept).values()) if num_rows and kept.fields else 0
+    return (
+        min(_ROWS_AT_ONCE, max(_BLOBS_AT_ONCE, _BYTES_AT_ONCE * num_rows // num_bytes)) if num_bytes else _ROWS_AT_ONCE
+    )
 
 
 def _is(actions: pa.Array, action: str) -> BoolArray:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_ops
-from lance_ops.changing import ChangeChosen, ChangedRows, RowChosenTwice, chosen_rows, commit_chosen
+from lance_ops.changing import ChosenRowsOutcome, ChosenRowsTask, RowChosenTwice, chosen_rows, commit_chosen
 from lance_ops.core.schema import PRIMARY_KEY
 from lance_ops.errors import InvalidInput, RetryableConflict
 from lance_ops.indices import RowAddressSet
@@ -50,9 +50,9 @@ def change(
     dataset: lance_ops.LanceDataset, *tasks: list[_Change], updated: tuple[str, ...] = ("v",), on: str = "x"
 ) -> Any:
     """Change rows in these tasks, each of batches of two rows; return the new version and the counts."""
-    task = ChangeChosen.of(dataset.snapshot, ["v"], as_it_is, [on] if on else [])
+    task = ChosenRowsTask.of(dataset.snapshot, ["v"], as_it_is, [on] if on else [])
     parts = [[batch_of(each[at : at + 2]) for at in range(0, len(each), 2)] for each in tasks]
-    outcomes = PicklingRunner().map(task, parts, ChangeChosen.job("change", dataset.snapshot))
+    outcomes = PicklingRunner().map(task, parts, ChosenRowsTask.job("change", dataset.snapshot))
     return commit_chosen(dataset.snapshot, task, outcomes, "chosen")
 
 
@@ -141,7 +141,7 @@ def test_a_row_that_is_deleted_twice_is_deleted_once(tmp_path: Path) -> None:
 def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
     dataset = made(tmp_path / "t.lance")
     at, files = addresses(dataset), sorted((tmp_path / "t.lance" / "data").iterdir())
-    task = ChangeChosen.of(dataset.snapshot, ["v"], as_it_is)
+    task = ChosenRowsTask.of(dataset.snapshot, ["v"], as_it_is)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield batch_of([("UPDATE", at[x], 0, "new") for x in range(4)])
@@ -208,8 +208,8 @@ def test_any_choice_of_rows_gives_what_a_dictionary_gives(
 def test_an_outcome_is_small(tmp_path: Path) -> None:
     dataset = made(tmp_path / "t.lance")
     named = RowAddressSet.from_addresses([*addresses(dataset).values()])
-    task = ChangeChosen.of(dataset.snapshot, ["v"], as_it_is)
+    task = ChosenRowsTask.of(dataset.snapshot, ["v"], as_it_is)
     outcome = task([batch_of([("DELETE", address, 0, None) for address in addresses(dataset).values()])])
-    assert isinstance(outcome, ChangedRows)
-    assert {*outcome.deleted} == {*named.fragment_ids}
-    assert sum(map(len, outcome.deleted.values())) < 500
+    assert isinstance(outcome, ChosenRowsOutcome)
+    assert {*outcome.deleted_offsets} == {*named.fragment_ids}
+    assert sum(map(len, outcome.deleted_offsets.values())) < 500

@@ -28,7 +28,15 @@ from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import CaseRule, stored_path, with_moments_of
 from lance_ops.writing import retry_conflicts
 
-__all__ = ["NamedTable", "Statement", "assigned_column", "check_no_default", "check_values", "read_key", "read_switch"]
+__all__ = [
+    "Statement",
+    "TableInStatement",
+    "assigned_column",
+    "check_no_default",
+    "check_values",
+    "read_key",
+    "read_switch",
+]
 
 
 def read_switch(text: str) -> bool:
@@ -59,7 +67,7 @@ _VALUES: Mapping[Callable[[str], Any], str] = {
 
 
 @dataclass(frozen=True)
-class NamedTable:
+class TableInStatement:
     """A table as a statement writes it, and the alias that the statement gives it."""
 
     text: str
@@ -92,14 +100,14 @@ class Statement:
         """Read a table's name; None if it is not one of a Lance table."""
         return self.tables.find(self.reader.path("a table"))
 
-    def named_table(self, *stops: str) -> tuple[TableDescription, NamedTable] | None:
+    def named_table(self, *stops: str) -> tuple[TableDescription, TableInStatement] | None:
         """Read a table's name and then its alias, unless one of these keywords comes; None if it is no Lance table."""
         begin = self.reader.at
         table = self.table()
         if table is None:
             return None
         text, name = self.reader.between(begin, self.reader.at), self.reader.words[self.reader.at - 1].value
-        return table, NamedTable(text, name, self.alias(*stops))
+        return table, TableInStatement(text, name, self.alias(*stops))
 
     def lance_table(self) -> TableDescription:
         """Read the name of a Lance table, in a statement that Spark does not have."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.translation.equal_values import (
         check_half_floats,
         check_key_types,
-        finds_keys_equal,
+        compares_keys_alike,
         has_nanoseconds,
     )
     from lance_ops.spark.translation.pushdown import pushed_predicate
@@ -47,7 +47,7 @@ __all__ = [
     "assigned_value",
     "check_half_floats",
     "check_key_types",
-    "finds_keys_equal",
+    "compares_keys_alike",
     "fit",
     "has_nanoseconds",
     "is_hint",
@@ -74,7 +74,7 @@ _MODULES = {
     "assigned_value": "assigned_values",
     "check_half_floats": "equal_values",
     "check_key_types": "equal_values",
-    "finds_keys_equal": "equal_values",
+    "compares_keys_alike": "equal_values",
     "fit": "type_casts",
     "has_nanoseconds": "equal_values",
     "is_hint": "types",

@@ -19,7 +19,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.spark.translation.arrow_schemas import arrow_schema_of
 from lance_ops.spark.translation.types import schema_for_spark
 
-__all__ = ["check_half_floats", "check_key_types", "finds_keys_equal", "has_nanoseconds"]
+__all__ = ["check_half_floats", "check_key_types", "compares_keys_alike", "has_nanoseconds"]
 
 
 def has_nanoseconds(field: Field) -> bool:
@@ -50,7 +50,7 @@ def check_key_types(work: str, given: StructType, stored: Mapping[str, DataType]
             )
 
 
-def finds_keys_equal(given: StructType, table: Schema) -> bool:
+def compares_keys_alike(given: StructType, table: Schema) -> bool:
     """Return whether Spark and a merge of this library find the same keys equal.
 
     `given` are the keys of the source, under their names in the table. The merge casts them to the table's types.

@@ -19,10 +19,10 @@ from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import has_nanoseconds
 
-__all__ = ["rows_of_both"]
+__all__ = ["changes_by_join"]
 
 
-def rows_of_both(names: MergeNames, frame: DataFrame, snapshot: Snapshot, on: str, clauses: Clauses) -> DataFrame:
+def changes_by_join(names: MergeNames, frame: DataFrame, snapshot: Snapshot, on: str, clauses: Clauses) -> DataFrame:
     """Join the source with the columns of a version that ON and the clauses read; return the rows to change.
 
     They are as `choose_rows` returns them. Raises `UnsupportedFeature` for columns that the merge would change on

@@ -68,7 +68,7 @@ class MergeNames:
         tree = parse_expression(text)
         return self._side_of(tree)[1] if isinstance(tree, exp.Column) else None
 
-    def is_of_source(self, text: str) -> bool:
+    def reads_no_target(self, text: str) -> bool:
         """Return whether an expression reads no column of the table."""
         return not self.columns_of_target(text)
 
@@ -79,7 +79,7 @@ class MergeNames:
         """
         return one == other if "\\" in one + other else self._plain(one) == self._plain(other)
 
-    def read_on(self, on: str) -> tuple[dict[str, str], list[exp.Expr]]:
+    def keys_of_on(self, on: str) -> tuple[dict[str, str], list[exp.Expr]]:
         """Return the source's expression of each key column, and the other conditions.
 
         Settings of the session say what a backslash and two quotes within a text mean, and an expression that is

@@ -8,16 +8,16 @@ from pyspark.sql.functions import expr
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
 
-__all__ = ["rows_of_source"]
+__all__ = ["source_rows_to_merge"]
 
 
-def rows_of_source(names: MergeNames, frame: DataFrame, on: str, clauses: Clauses) -> DataFrame | None:
+def source_rows_to_merge(names: MergeNames, frame: DataFrame, on: str, clauses: Clauses) -> DataFrame | None:
     """Return the rows that the library's merge by key reads, by the columns that it writes, keys first.
 
     Returns None if ON has other conditions than keys, a clause reads the table's row or changes a key, or clauses need
     different rows.
     """
-    keys, others = names.read_on(on)
+    keys, others = names.keys_of_on(on)
     if not keys or others or clauses.updates_unmatched_by_source:
         return None
     if len(clauses.matched) > 1 or len(clauses.inserted) > 1:
@@ -42,7 +42,7 @@ def _values(
     """Return the source's expression of each column that the merge writes, keys first; None if there is no such one."""
     updates = names.written(matched) if matched is not None and matched.action == "UPDATE" else None
     inserts = None if inserted is None else names.written(inserted)
-    if not all(map(names.is_of_source, (*(updates or {}).values(), *(inserts or {}).values()))):
+    if not all(map(names.reads_no_target, (*(updates or {}).values(), *(inserts or {}).values()))):
         return None
     for name, key in keys.items():
         if any(not names.is_same(values[name], key) for values in (updates, inserts) if values and name in values):
@@ -67,4 +67,4 @@ def _condition_of_all(names: MergeNames, clauses: Clauses) -> str | None:
     if len(conditions) != 1 or clauses.unmatched_by_source:
         return None
     condition = conditions.pop()
-    return condition if condition is not None and names.is_of_source(condition) else None
+    return condition if condition is not None and names.reads_no_target(condition) else None

@@ -30,14 +30,14 @@ from lance_ops.reading import ScanRequest, take_addresses
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.merge.clauses import Clauses, read_clauses
-from lance_ops.spark.sql_access.merge.joined_rows import rows_of_both
+from lance_ops.spark.sql_access.merge.joined_rows import changes_by_join
 from lance_ops.spark.sql_access.merge.names import MergeNames
-from lance_ops.spark.sql_access.merge.source_rows import rows_of_source
+from lance_ops.spark.sql_access.merge.source_rows import source_rows_to_merge
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.row_changes import change_rows
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
-from lance_ops.spark.translation import finds_keys_equal
+from lance_ops.spark.translation import compares_keys_alike
 
 __all__ = ["MERGE_STATEMENTS"]
 
@@ -105,14 +105,14 @@ class _Merge:
 
     def execute(self, opened: LanceDataset) -> MergeCounts:
         """Merge into the opened version, or a newer one; return the numbers of changed rows."""
-        found = rows_of_source(self._names(opened.snapshot), self.frame, self.on, self.clauses)
+        found = source_rows_to_merge(self._names(opened.snapshot), self.frame, self.on, self.clauses)
         unmatched = self._unmatched_by_source(opened.snapshot)
         if found is None or unmatched is None or not self._finds_keys_equal(opened.snapshot, found):
             return self.statement.retried(opened, self._merge_joined)
         return self._merge_source(opened, found, unmatched)
 
     def _finds_keys_equal(self, snapshot: Snapshot, rows: DataFrame) -> bool:
-        return finds_keys_equal(StructType([rows.schema[key] for key in self._keys(snapshot)]), snapshot.schema)
+        return compares_keys_alike(StructType([rows.schema[key] for key in self._keys(snapshot)]), snapshot.schema)
 
     def _merge_source(self, opened: LanceDataset, rows: DataFrame, unmatched: list[Predicate]) -> MergeCounts:
         """Merge by key; also delete the rows of the table that match no source row and meet one of the conditions."""
@@ -131,7 +131,7 @@ class _Merge:
     def _merge_joined(self, current: Snapshot) -> MergeCounts:
         """Join the source with the version and change the rows of the pairs."""
         names = self._names(current)
-        rows = rows_of_both(names, self.frame, current, self.on, self.clauses)
+        rows = changes_by_join(names, self.frame, current, self.on, self.clauses)
         updated = dict.fromkeys(name for clause in self.clauses.updates for name in names.written(clause))
         try:
             return change_rows(self.statement, current, rows, updated, "merge into", on=self._keys(current))
@@ -159,7 +159,7 @@ class _Merge:
         return known if len(known) == len(found) else None
 
     def _keys(self, snapshot: Snapshot) -> list[str]:
-        return list(self._names(snapshot).read_on(self.on)[0])
+        return list(self._names(snapshot).keys_of_on(self.on)[0])
 
     def _names(self, snapshot: Snapshot) -> MergeNames:
         case_rule = self.statement.case_rule

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lance_ops.blobs import with_blobs_as
-from lance_ops.changing import ChangeChosen, ChangedRows, commit_chosen
+from lance_ops.changing import ChosenRowsOutcome, ChosenRowsTask, commit_chosen
 from lance_ops.changing.merge_insert import MergeCounts
 from lance_ops.core.json import text_schema
 from lance_ops.core.records import dataclass
@@ -35,19 +35,19 @@ def change_rows(
     """Update, delete and insert rows; return their numbers.
 
     The first column of `rows` says what happens to a row, the second has the address of a row of the version, and the
-    others have values by the table's column; `ChangeChosen` says more of them, of `updated` and of `on`. `verb` names
+    others have values by the table's column; `ChosenRowsTask` says more of them, of `updated` and of `on`. `verb` names
     the job, and `predicate` is the condition of a mere deletion. Raises as `commit_chosen` does, and `SchemaMismatch`
     naming a column whose value does not fit.
     """
     names = rows.columns[2:]
     stored = [with_blobs_as(snapshot.schema.field(name), pa.large_binary()) for name in names]
-    change = ChangeChosen.of(snapshot, updated, _Fit(text_schema(pa.schema(stored), pa.string())), on)
+    change = ChosenRowsTask.of(snapshot, updated, _Fit(text_schema(pa.schema(stored), pa.string())), on)
     fitting = with_moments_of(rows, snapshot.schema.to_arrow_storage(), CaseRule.SENSITIVE)
 
-    def discard(outcome: ChangedRows) -> None:
+    def discard(outcome: ChosenRowsOutcome) -> None:
         outcome.pending(snapshot).abandon()
 
-    job = ChangeChosen.job(verb, snapshot)
+    job = ChosenRowsTask.job(verb, snapshot)
     if isinstance(statement.runner, OnSpark):
         outcomes = map_rows(fitting, change, job, discard)
     else:

@@ -22,14 +22,14 @@ from lance_ops.spark.data_source import SourceOptions, visible_schema
 from lance_ops.spark.sql_access.expressions import parse_expression, quoted_path
 from lance_ops.spark.sql_access.queries import run_query
 from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
-from lance_ops.spark.sql_access.statement import NamedTable, Statement
+from lance_ops.spark.sql_access.statement import Statement, TableInStatement
 from lance_ops.spark.translation import assigned_value, has_nanoseconds, is_nested
 
 __all__ = ["computed_rows", "delete_computed", "update_computed"]
 
 
 def computed_rows(
-    statement: Statement, snapshot: Snapshot, table: NamedTable, condition: str | None, values: Mapping[str, str]
+    statement: Statement, snapshot: Snapshot, table: TableInStatement, condition: str | None, values: Mapping[str, str]
 ) -> DataFrame:
     """Return the address of each row of a version that meets a condition, and its values by the names of their columns.
 
@@ -42,14 +42,14 @@ def computed_rows(
     return run_query(f"SELECT {selected} FROM {table.at_version(snapshot.version)}{where}", statement.tables)
 
 
-def delete_computed(statement: Statement, snapshot: Snapshot, table: NamedTable, condition: str) -> int:
+def delete_computed(statement: Statement, snapshot: Snapshot, table: TableInStatement, condition: str) -> int:
     """Delete the rows that meet a condition; return their number. Raises as `change_rows` does."""
     rows = computed_rows(statement, snapshot, table, condition, {}).select(lit("DELETE"), ROW_ADDRESS)
     return change_rows(statement, snapshot, rows, (), "delete", predicate=condition).deleted
 
 
 def update_computed(
-    statement: Statement, snapshot: Snapshot, table: NamedTable, condition: str | None, values: Mapping[str, str]
+    statement: Statement, snapshot: Snapshot, table: TableInStatement, condition: str | None, values: Mapping[str, str]
 ) -> int:
     """Give columns of the rows that meet a condition new values; return the number of rows.
 

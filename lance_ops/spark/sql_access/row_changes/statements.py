@@ -16,14 +16,14 @@ from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.row_changes.computed_rows import delete_computed, update_computed
 from lance_ops.spark.sql_access.row_changes.key_conditions import key_condition
 from lance_ops.spark.sql_access.statement import (
-    NamedTable,
     Statement,
+    TableInStatement,
     assigned_column,
     check_no_default,
     check_values,
 )
 from lance_ops.spark.sql_access.words import QUERY_WORDS
-from lance_ops.spark.translation import finds_keys_equal
+from lance_ops.spark.translation import compares_keys_alike
 
 __all__ = ["ROW_STATEMENTS"]
 
@@ -134,7 +134,7 @@ def _delete(statement: Statement) -> DataFrame | None:
 
 
 def _keys_of_query(
-    statement: Statement, opened: LanceDataset, condition: str, table: NamedTable
+    statement: Statement, opened: LanceDataset, condition: str, table: TableInStatement
 ) -> tuple[str, DataFrame | pa.Table] | None:
     """Return the column and the values of a condition `column IN (query)`.
 
@@ -149,7 +149,7 @@ def _keys_of_query(
         values = _by_position(run_query(found.query, statement.tables), [column], statement)
     except AnalysisException:
         return None
-    is_equal = finds_keys_equal(values.schema, opened.snapshot.schema)
+    is_equal = compares_keys_alike(values.schema, opened.snapshot.schema)
     return (column, statement.rows_for(values, opened)) if is_equal else None
 
 
