@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, VersionNotFound
-from lance_ops.spark.data_source import LanceChangeReader, LanceSource, LanceStreamReader
+from lance_ops.spark.data_source import LanceSource
+from tests.spark.streaming_query import Query
 
 EVERYTHING = ReadAllAvailable()
 
@@ -23,41 +22,6 @@ EVERYTHING = ReadAllAvailable()
 def append(uri: str, *values: int) -> LanceDataset:
     """Append one version with a fragment for every two values."""
     return write_dataset(pa.table({"x": pa.array(values, pa.int64())}), uri, mode="append", max_rows_per_file=2)
-
-
-class Query:
-    """A streaming query: its checkpoint, and one micro-batch after the other."""
-
-    def __init__(self, uri: str, **options: str) -> None:
-        self._source = {"path": uri, **options}
-        self.reader = self._new_reader()
-        self.offset = json.loads(json.dumps(self.reader.initialOffset()))
-
-    def restart(self) -> None:
-        """Start again from the checkpoint, in another process."""
-        self.reader = self._new_reader()
-
-    def next(self, limit: ReadLimit | None = None) -> list[int]:
-        """Return the rows of the next micro-batch."""
-        start = self.offset
-        asked = self.reader.getDefaultReadLimit() if limit is None else limit
-        self.offset = json.loads(json.dumps(self.reader.latestOffset(start, asked)))
-        return self.rows(start, self.offset)
-
-    def rows(self, start: dict[str, int], end: dict[str, int]) -> list[int]:
-        return [row["x"] for row in self.values(start, end)]
-
-    def values(self, start: dict[str, int], end: dict[str, int]) -> list[dict[str, Any]]:
-        """Return the rows between two offsets with all their columns."""
-        task = pickle.loads(pickle.dumps(self.reader))
-        parts = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
-        return [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
-
-    def _new_reader(self) -> LanceStreamReader | LanceChangeReader:
-        source = LanceSource(self._source)
-        schema = source.schema()
-        assert isinstance(schema, StructType)
-        return pickle.loads(pickle.dumps(source)).streamReader(schema)  # type: ignore[no-any-return]
 
 
 def test_a_stream_reads_the_table_and_then_what_is_appended(dataset_uri: str) -> None:

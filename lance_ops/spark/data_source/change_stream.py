@@ -19,14 +19,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from lance_ops import reading
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.hidden_frames import without_frames
-from lance_ops.spark.data_source.later_columns import with_later_columns
+from lance_ops.spark.data_source.loaded_columns import START_AGAIN, LoadedColumns, open_loaded
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.stream_reader import (
-    START_AGAIN,
     check_is_same_table,
     check_made_at,
     moment_of_offset,
@@ -66,7 +66,8 @@ class _Version(InputPartition):
 class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches of whole versions, and reads the changes of each in a task."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, loaded: SourceOptions | None = None) -> None:
+        """`loaded` are the options of the version that `load` saw: the stream's names are those of its columns."""
         asked = options.spelling("read_change_feed")
         if options.starting_version is None:
             raise InvalidInput(
@@ -79,6 +80,9 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options.with_full_uri()
         self._first = options.starting_version
         self._shape = to_arrow_schema(schema, timezone="UTC")
+        snapshot = open_loaded(self._options, loaded)
+        needed = tuple(field for field in snapshot.schema.fields if field.name in self._shape.names)
+        self._columns = LoadedColumns(snapshot.version, replace(snapshot.schema, fields=needed))
         self._last: int | None = None  # of a query that reads only what is available now
 
     @without_frames(of_stream=True)
@@ -131,14 +135,24 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, _Version)
         version = partition.version
         end = open_unread(self._options, version)
-        if not {*self._shape.names} <= {*change_stream_schema(end).names}:
-            end = with_later_columns(end, open_unread(self._options).schema)
+        change_stream_schema(end)  # refuses a version with a column of changes
         try:
+            end = self._in_columns(end)
             yield from read_changes(version - 1, end, self._shape, {_COMMIT_VERSION: version})
         except VersionNotFound as error:
             raise VersionNotFound(
                 f"{error}: the stream compares version {version} with the version before it; {START_AGAIN}"
             ) from error
+
+    def _in_columns(self, end: Snapshot) -> Snapshot:
+        """Return a version in the columns of the stream; as it is if its changes show the values of no column."""
+        try:
+            return self._columns.of(end)
+        except InvalidInput:
+            changes = reading.changes_between(end.version - 1, end)
+            if changes.inserted or changes.updated:
+                raise
+            return end
 
     def _check_start(self, version: int) -> None:
         try:

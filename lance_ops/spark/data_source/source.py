@@ -111,8 +111,8 @@ class LanceSource(DataSource):
                 shown = options.spelling(name)
                 raise InvalidInput(f"option {shown!r} is not for streams: a stream begins at option 'starting_version'")
         if options.read_change_feed:
-            return data_source.LanceChangeReader(options, schema)
+            return data_source.LanceChangeReader(options, schema, self._read)
         if options.max_versions_per_trigger is not None:
             name = options.spelling("max_versions_per_trigger")
             raise InvalidInput(f"option {name!r} is for a stream with 'read_change_feed'")
-        return data_source.LanceStreamReader(options, schema)
+        return data_source.LanceStreamReader(options, schema, self._read)

@@ -9,7 +9,7 @@ version `whole` (0 if there is none) counts as having added all of its fragments
 the last version that is read, in part or to its end, was committed: a table that was made again has that number of
 another moment.
 
-A column that a later version added is null in the rows of a version before it.
+A column that a later version added is null in the rows of a version before it (`loaded_columns`).
 
 Versions that only rearrange rows (compactions, indices, configuration, new or dropped columns) add none. A version that
 deletes or changes rows stops the stream, unless option `skip_changes` says to read appended rows only.
@@ -37,7 +37,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.hidden_frames import without_frames
-from lance_ops.spark.data_source.later_columns import with_later_columns
+from lance_ops.spark.data_source.loaded_columns import START_AGAIN, LoadedColumns, open_loaded
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_reader import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup
@@ -57,15 +57,12 @@ from lance_ops.transactions import (
 )
 
 __all__ = [
-    "START_AGAIN",
     "LanceStreamReader",
     "check_is_same_table",
     "check_made_at",
     "moment_of_offset",
     "open_unread",
 ]
-
-START_AGAIN = "start again with a new checkpoint, and keep versions longer than a stream may stand still"
 
 _ADDS_NO_ROWS = (CreateIndex, Merge, Project, ReserveFragments, Rewrite, UpdateBases, UpdateConfig)
 _KNOWN_VERSIONS = 64
@@ -112,9 +109,13 @@ class _VersionGroup(InputPartition):
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver and reads their fragments in tasks."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, loaded: SourceOptions | None = None) -> None:
+        """`loaded` are the options of the version that `load` saw: the stream's names are those of its columns."""
         self._options = options.with_full_uri()
         self._schema = schema
+        snapshot = open_loaded(self._options, loaded)
+        needed = LanceReader(self._options, schema, snapshot=snapshot).columns_read()
+        self._columns = LoadedColumns(snapshot.version, needed)
         self._last: int | None = None  # of a query that reads only what is available now
         self._added = lru_cache(_KNOWN_VERSIONS)(self._find_added)
 
@@ -183,11 +184,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _reader(self, version: int, fragment_ids: tuple[int, ...] | None = None) -> LanceReader:
         options = replace(self._options, version=version)
-        try:
-            return LanceReader(options, self._schema, fragment_ids)
-        except InvalidInput:  # the version may lack a column of the stream's
-            snapshot = with_later_columns(options.open(), open_unread(self._options).schema)
-            return LanceReader(options, self._schema, fragment_ids, snapshot)
+        return LanceReader(options, self._schema, fragment_ids, self._columns.of(options.open()))
 
     def _find_added(self, version: int, whole: int) -> _Added:
         snapshot = open_unread(self._options, version)

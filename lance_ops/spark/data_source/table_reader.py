@@ -16,6 +16,7 @@ from lance_ops import blobs, reading
 from lance_ops.core.arrow import numbers_of, scalar
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import table_to_text
+from lance_ops.core.schema import Schema
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_ID,
@@ -72,6 +73,13 @@ class LanceReader(DataSourceReader):
         )
         self._with_fragment_id = FRAGMENT_ID in of_rows
 
+    def columns_read(self) -> Schema:
+        """Return the stored columns that are returned or tested by the filter."""
+        tested = () if self.request.predicate is None else self.request.predicate.columns()
+        return self._snapshot.schema.project(
+            [*self._paths, *(name for name in tested if name not in SELECTABLE_ROW_COLUMNS)]
+        )
+
     @without_frames()
     def partitions(self) -> Sequence[FragmentGroup]:
         """Share the rows that may match among tasks; see `plan`. Say once if a query reads a large table whole."""
@@ -97,11 +105,8 @@ class LanceReader(DataSourceReader):
             reading.check_is_stored(self._snapshot, plan)
         except UnsupportedFeature as error:
             raise InvalidInput(f"{type(error).__name__}: {error}") from error
-        stored, rows = self._snapshot.schema, [rows for rows, _ in plan.blocks.parts]
-        tested = () if request.predicate is None else request.predicate.columns()
-        paths = [*self._paths, *(name for name in tested if name not in SELECTABLE_ROW_COLUMNS)]
-        read = stored.project(paths)
-        return share_blocks(self._snapshot, rows, read, self._options.num_partitions, num_slots)
+        rows = [rows for rows, _ in plan.blocks.parts]
+        return share_blocks(self._snapshot, rows, self.columns_read(), self._options.num_partitions, num_slots)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group's fragments in exactly the types that Spark expects.
