@@ -8,12 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.api import LanceDataset, MergeInsertBuilder, dataset, write_dataset
 from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.spark import sql
 from lance_ops.spark.data_source import LanceSource
+from lance_ops.transactions import Delete, Update
+from lance_ops.writing import commit_operation
 from tests.spark.streaming_query import Query
 
 EVERYTHING = ReadAllAvailable()
@@ -168,9 +172,59 @@ def test_a_version_that_changes_rows_stops_a_stream_unless_told_to_pass(dataset_
     dataset(dataset_uri).delete("x = 1")
     dataset(dataset_uri).update({"x": "7"}, "x = 2")
     append(dataset_uri, 8)
-    with pytest.raises(InvalidInput, match=r"version 2 \(Delete\) deleted or changed rows.*skip_changes"):
+    with pytest.raises(InvalidInput, match=r"version 2 \(Delete\) did not only append rows.*skip_changes"):
         query.next()
     assert lenient.next() == [8]
+
+
+def merge(uri: str) -> MergeInsertBuilder:
+    """Begin a merge by column `x`."""
+    return dataset(uri).merge_insert("x").when_not_matched_insert_all()
+
+
+@pytest.mark.parametrize("skip_changes", ["false", "true"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_the_rows_that_a_merge_inserts_and_does_not_update_are_appended(
+    dataset_uri: str, skip_changes: str, stable: bool
+) -> None:
+    write_dataset(pa.table({"x": [0, 1]}), dataset_uri, enable_stable_row_ids=stable)
+    query = Query(dataset_uri, skip_changes=skip_changes)
+    assert query.next() == [0, 1]
+    merge(dataset_uri).execute(pa.table({"x": [1, 2, 3]}))
+    append(dataset_uri, 4)
+    assert query.next() == [2, 3, 4]
+    merge(dataset_uri).execute(pa.table({"x": [2]}))
+    assert query.next() == []
+
+
+def test_the_rows_that_a_merge_of_sql_inserts_are_appended(spark: SparkSession, dataset_uri: str) -> None:
+    append(dataset_uri, 0, 1)
+    query = Query(dataset_uri)
+    assert query.next() == [0, 1]
+    news = "(SELECT explode(array(1, 2)) AS x)"
+    merge_text = f"MERGE INTO lance.`{dataset_uri}` t USING {news} n ON t.x = n.x WHEN NOT MATCHED THEN INSERT *"
+    sql(spark, merge_text)
+    assert query.next() == [2]
+
+
+def test_a_deletion_and_an_update_of_no_row_do_not_stop_a_stream(dataset_uri: str) -> None:
+    opened = append(dataset_uri, 0, 1)
+    query = Query(dataset_uri)
+    assert query.next() == [0, 1]
+    for operation in (Delete((), (), "x = 9"), Update()):
+        commit_operation(dataset(dataset_uri).snapshot, operation)
+    assert dataset(dataset_uri).version == opened.version + 2
+    assert query.next() == []
+
+
+def test_a_merge_that_updates_and_inserts_stops_a_stream_which_says_what_is_skipped(dataset_uri: str) -> None:
+    append(dataset_uri, 0, 1)
+    query, lenient = Query(dataset_uri), Query(dataset_uri, skip_changes="true")
+    assert query.next() == lenient.next() == [0, 1]
+    merge(dataset_uri).when_matched_update_all().execute(pa.table({"x": [1, 2]}))
+    with pytest.raises(InvalidInput, match=r"version 2 \(Update\) .* also the rows that they insert"):
+        query.next()
+    assert lenient.next() == []
 
 
 def test_clean_up_may_remove_what_is_read_and_nothing_else(dataset_uri: str) -> None:

@@ -36,7 +36,8 @@ rows.
                                       at least one fragment
     read_change_feed, readChangeFeed  `true` streams changes instead of rows, see `change_stream`
     max_versions_per_trigger          the most that a stream of changes reads in a micro-batch
-    skip_changes                      `true` passes over versions that deleted or changed rows, at which a stream stops
+    skip_changes                      `true` passes over versions that deleted or changed rows, at which a stream stops,
+                                      and so over the rows that they inserted
     data_storage_version, enable_stable_row_ids,
     max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
     storage_options.<key>             for the object store; Spark may show them in plans, `private_format` does not

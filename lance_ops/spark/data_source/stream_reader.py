@@ -11,8 +11,9 @@ another moment.
 
 A column that a later version added is null in the rows of a version before it (`loaded_columns`).
 
-Versions that only rearrange rows (compactions, indices, configuration, new or dropped columns) add none. A version that
-deletes or changes rows stops the stream, unless option `skip_changes` says to read appended rows only.
+Versions that only rearrange rows (compactions, indices, configuration, new or dropped columns) add none, and neither do
+deletions and updates of no row. A merge that only inserts appends. A version that deletes or changes rows stops the
+stream, unless option `skip_changes` says to pass over it, with the rows that it inserts.
 """
 
 from __future__ import annotations
@@ -46,11 +47,14 @@ from lance_ops.transactions import (
     Append,
     Clone,
     CreateIndex,
+    Delete,
     Merge,
+    Operation,
     Overwrite,
     Project,
     ReserveFragments,
     Rewrite,
+    Update,
     UpdateBases,
     UpdateConfig,
     read_version,
@@ -192,23 +196,24 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _Added(fragments, snapshot.manifest.timestamp_ns)
 
     def _added_to(self, snapshot: Snapshot) -> Sequence[Fragment]:
-        """Return the fragments whose rows a version added; raise `InvalidInput` for one that changed rows."""
+        """Return the fragments whose rows a version added; raise `InvalidInput` for one that did more."""
         version = snapshot.version
         transaction = read_version(snapshot.store, snapshot.committer, version).transaction
         if transaction is None:
             raise UnsupportedFeature("a stream over a version whose transaction was not kept", snapshot.manifest_uri)
         operation = transaction.operation
-        if isinstance(operation, Append):
-            return snapshot.fragments[len(snapshot.fragments) - len(operation.fragments) :]
         is_first = isinstance(operation, Clone) or (version == 1 and isinstance(operation, Overwrite))
         if is_first:  # of a table, a branch or a clone
             return snapshot.fragments
-        if isinstance(operation, _ADDS_NO_ROWS) or self._options.skip_changes:
+        num_appended = _count_appended(operation)
+        if num_appended is not None:
+            return snapshot.fragments[len(snapshot.fragments) - num_appended :]
+        if self._options.skip_changes:
             return ()
         raise InvalidInput(
-            f"{snapshot.uri}: version {version} ({type(operation).__name__}) deleted or changed rows, and a stream has "
-            "only appended ones: set option 'skip_changes' to 'true' to pass over such versions, start again with a "
-            "new checkpoint, or read changes by option 'read_change_feed'"
+            f"{snapshot.uri}: version {version} ({type(operation).__name__}) did not only append rows, and a stream "
+            "has only appended ones: set option 'skip_changes' to 'true' to pass over such versions, and so also the "
+            "rows that they insert; or start again with a new checkpoint; or read changes by option 'read_change_feed'"
         )
 
 
@@ -256,6 +261,21 @@ def check_made_at(options: SourceOptions, version: int, made_at_ns: int | None, 
             f"{public_uri(options.path)}: version {version} is not the one that the stream has read. The table was "
             "made again or replaced by another one: start again with a new checkpoint"
         )
+
+
+def _count_appended(operation: Operation) -> int | None:
+    """Return how many fragments an operation appends; None if it may delete or change rows, too.
+
+    A merge that only inserts is an `Update` that touches no fragment of before.
+    """
+    if isinstance(operation, Append):
+        return len(operation.fragments)
+    if isinstance(operation, _ADDS_NO_ROWS):
+        return 0
+    footprint = operation.footprint()
+    if not isinstance(operation, (Delete, Update)) or footprint.fragments or not footprint.is_known:
+        return None
+    return len(operation.new_fragments) if isinstance(operation, Update) else 0
 
 
 def _allows(limit: ReadLimit, rows: int, count: int) -> bool:
