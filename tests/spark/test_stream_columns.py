@@ -99,6 +99,22 @@ def test_a_new_column_with_the_name_of_another_one_is_null_in_earlier_versions(
     assert read(dataset_uri, "id", "v", feed=feed) == [(1, None), (1, new if "'" in value else int(new))]
 
 
+@FEED
+def test_a_new_column_of_another_type_with_the_name_and_the_id_of_a_dropped_one_is_null(
+    dataset_uri: str, feed: str
+) -> None:
+    opened = make(dataset_uri, {"id": [1]})
+    opened.add_columns({"v": "'12'"})
+    opened = write_dataset(pa.table({"id": [2], "v": ["13"]}), dataset_uri, mode="append")
+    opened.delete("true")
+    opened.drop_columns(["v"])
+    opened.add_columns({"v": "7"})
+    first, last = (dataset(dataset_uri, version=version).snapshot.schema.field("v") for version in (2, 6))
+    assert first.id == last.id  # no file has the old one any more
+    query = Query(dataset_uri, read_change_feed=feed, starting_version="3", skip_changes=str(feed == "false").lower())
+    assert rows_of(query, "id", "v") == [(2, None)]
+
+
 def test_a_filter_tests_the_new_column_not_the_dropped_one(dataset_uri: str) -> None:
     opened = make(dataset_uri, {"id": [1], "v": ["old"]})
     opened.create_scalar_index("v", "BTREE")

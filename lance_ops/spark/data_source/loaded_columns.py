@@ -47,7 +47,7 @@ class LoadedColumns:
         a column was before.
         """
         stored = snapshot.schema
-        if all(_is_at(stored, self.schema, field.id) for field in self.schema.walk()):
+        if all(_is_at(stored, self.schema, field) for field in self.schema.walk()):
             return snapshot
         if snapshot.version > self.version:
             raise self._changed_since(snapshot)
@@ -69,10 +69,12 @@ class LoadedColumns:
     def _changed_since(self, snapshot: Snapshot) -> InvalidInput:
         """Return the error for a version after the one that the stream was loaded from."""
         stored = snapshot.schema
-        field = next(field for field in self.schema.walk() if not _is_at(stored, self.schema, field.id))
-        found = "not in" if stored.by_id(field.id) is None else f"called {stored.path_of(field.id)!r} in"
+        field = next(field for field in self.schema.walk() if not _is_at(stored, self.schema, field))
+        name, found = self.schema.path_of(field.id), "not in"
+        if stored.path_of(field.id) not in ("", name):
+            found = f"called {stored.path_of(field.id)!r} in"
         return InvalidInput(
-            f"{snapshot.uri}: column {self.schema.path_of(field.id)!r} of version {self.version}, which the stream was "
+            f"{snapshot.uri}: column {name!r} of version {self.version}, which the stream was "
             f"loaded from, is {found} version {snapshot.version}: load it again"
         )
 
@@ -81,7 +83,8 @@ class LoadedColumns:
         stored = snapshot.schema
         ids = {field.id: field.id for field in self.schema.walk()}
         paths = _ids_by_path(stored)
-        if any(i in stored.ids or self.schema.path_of(i) in paths for i in ids if not _is_at(stored, self.schema, i)):
+        unlike = [field.id for field in self.schema.walk() if not _is_at(stored, self.schema, field)]
+        if any(field_id in stored.ids or self.schema.path_of(field_id) in paths for field_id in unlike):
             later = _read(snapshot, self.version)
             for version in range(self.version - 1, snapshot.version - 1, -1):
                 earlier = _read(snapshot, version)
@@ -113,8 +116,12 @@ def _as_stored(field: Field, origins: Mapping[int, Field | None], unused_id: int
     return replace(found, children=tuple(_as_stored(child, origins, unused_id, found.id) for child in field.children))
 
 
-def _is_at(stored: Schema, schema: Schema, field_id: int) -> bool:
-    return field_id in stored.ids and stored.path_of(field_id) == schema.path_of(field_id)
+def _is_at(stored: Schema, schema: Schema, field: Field) -> bool:
+    """Return whether a version has a column under its id and name, in its type: a free id may be used again."""
+    found = stored.by_id(field.id)
+    if found is None or found.logical_type != field.logical_type:
+        return False
+    return stored.path_of(field.id) == schema.path_of(field.id)
 
 
 def _ids_by_path(schema: Schema) -> dict[str, int]:
