@@ -13,7 +13,13 @@ from sqlglot import exp
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
-from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import (
+    InvalidInput,
+    RetryableConflict,
+    SchemaMismatch,
+    TooManyConcurrentWriters,
+    UnsupportedFeature,
+)
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
@@ -70,18 +76,20 @@ _VALUES: Mapping[Callable[[str], Any], str] = {
 class TableInStatement:
     """A table as a statement writes it, and the alias that the statement gives it."""
 
+    description: TableDescription
     text: str
     name: str
     alias: str | None = None
 
     @property
-    def called(self) -> str:
-        """What expressions of the statement call the table."""
+    def qualifier(self) -> str:
+        """What stands before a column of the table in the statement."""
         return self.alias or self.name
 
-    def at_version(self, version: int) -> str:
-        """Return the reference to a version, for a query in which the table has the same alias."""
-        return f"{self.text} VERSION AS OF {version} AS {quoted_path(self.called)}"
+    @property
+    def reference(self) -> str:
+        """The reference to the table, for a query in which it has the same qualifier."""
+        return f"{self.text} AS {quoted_path(self.qualifier)}"
 
 
 @dataclass(frozen=True)
@@ -100,14 +108,14 @@ class Statement:
         """Read a table's name; None if it is not one of a Lance table."""
         return self.tables.find(self.reader.path("a table"))
 
-    def named_table(self, *stops: str) -> tuple[TableDescription, TableInStatement] | None:
+    def named_table(self, *stops: str) -> TableInStatement | None:
         """Read a table's name and then its alias, unless one of these keywords comes; None if it is no Lance table."""
         begin = self.reader.at
         table = self.table()
         if table is None:
             return None
         text, name = self.reader.between(begin, self.reader.at), self.reader.words[self.reader.at - 1].value
-        return table, TableInStatement(text, name, self.alias(*stops))
+        return TableInStatement(table, text, name, self.alias(*stops))
 
     def lance_table(self) -> TableDescription:
         """Read the name of a Lance table, in a statement that Spark does not have."""
@@ -136,16 +144,15 @@ class Statement:
             return None
         return reader.name("an alias")
 
-    def predicate(self, schema: Schema, condition: str, *names: str | None) -> Predicate | None:
+    def predicate(self, schema: Schema, condition: str, qualifier: str = "") -> Predicate | None:
         """Return the predicate that is true for exactly the rows for which Spark's condition is; None if unknown.
 
-        The condition is on one table of this schema, which the statement calls by any of these names.
+        The condition is on one table of this schema; `qualifier` may stand before its columns.
         """
         tree = parse_expression(condition)
-        known = [name.lower() for name in names if name]
         for column in tree.find_all(exp.Column):
-            table = name_parts(column)[:-1]
-            if table and (len(table) > 1 or table[0].lower() not in known):
+            table = [name.lower() for name in name_parts(column)[:-1]]
+            if table not in ([], [qualifier.lower()]):
                 return None
         tables, has_escapes = self.tables, "\\" in condition
         translation = ConditionTranslation(
@@ -243,10 +250,18 @@ class Statement:
     def retried(self, opened: LanceDataset, attempt: Callable[[Snapshot], R]) -> R:
         """Call `attempt` with the opened version; after a conflict call it again with the newest one.
 
-        An attempt in which Spark chooses rows may take long, so the time counts from the first conflict. Raises as
-        `retry_conflicts` does.
+        An attempt runs the queries of the statement, too, so that what they read is of the version that it changes. It
+        may take long, so the time counts from the first conflict. A method of `LanceDataset` in it gets
+        `conflict_retries=0`. Raises as `retry_conflicts` does.
         """
-        return retry_conflicts(opened.snapshot, attempt, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
+
+        def retryable(current: Snapshot) -> R:
+            try:
+                return attempt(current)
+            except TooManyConcurrentWriters as lost:
+                raise RetryableConflict(str(lost.__cause__)) from lost
+
+        return retry_conflicts(opened.snapshot, retryable, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
 
     def rows_for(self, frame: DataFrame, opened: LanceDataset) -> DataFrame | pa.Table:
         """Return what a verb on this table reads the rows of a query from.

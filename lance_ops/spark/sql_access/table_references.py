@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -110,13 +110,19 @@ def _read_interval(reader: Reader) -> None:
 class Tables:
     """What the tables of a statement's names are. `storage_options` are those of tables that are named by a path.
 
-    `args` are the values of the parameters in its queries, as `SparkSession.sql` takes them.
+    `args` are the values of the parameters in its queries, as `SparkSession.sql` takes them. A table in `pinned`, by
+    its location, is read at that version where the statement names none.
     """
 
     session: SparkSession
     namespace: Namespace | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, Any] | Sequence[Any] | None = field(default=None, repr=False)
+    pinned: Mapping[str, int] = field(default_factory=dict)
+
+    def reading(self, table: TableDescription, version: int) -> Tables:
+        """Return the same names, of which those of this table mean this version."""
+        return replace(self, pinned={table.location: version})
 
     def spark_sql(self, text: str, **frames: Any) -> DataFrame:
         """Return what Spark makes of a text in which `{name}` stands for a frame, with the statement's parameters.
@@ -188,7 +194,8 @@ class Tables:
         """Open a version, by default the newest one."""
         opened = dataset(table.location, storage_options=table.storage_options)
         if clause is None:
-            return opened
+            version = self.pinned.get(table.location)
+            return opened if version is None else opened.checkout_version(version)
         if clause.moment is not None:
             moment = self.moment(clause.moment)
             return dataset(table.location, asof=moment, storage_options=table.storage_options)

@@ -50,22 +50,22 @@ def _merge(statement: Statement) -> DataFrame | None:
     evolves = reader.accept("WITH", "SCHEMA", "EVOLUTION")
     if not reader.accept("INTO"):
         return None
-    table = statement.table()
+    table = statement.named_table("USING")
     if table is None:
         return lance_query(reader.text, statement.tables)
     if evolves:
         raise UnsupportedFeature("MERGE WITH SCHEMA EVOLUTION (add the columns by ALTER TABLE … ADD COLUMNS first)")
-    name = reader.words[reader.at - 1].value
-    target = statement.alias("USING") or name
     reader.expect("USING")
     query, source = _source(statement)
     reader.expect("ON")
     condition = reader.until("WHEN", what="a condition")
-    clauses = read_clauses(reader, target, name)
-    opened = statement.tables.open(table)
-    frame = run_query(query, statement.tables)
-    merge = _Merge(statement, target, frame, source, condition, clauses)
-    done = merge.execute(opened)
+    clauses = read_clauses(reader, table.qualifier, table.name)
+
+    def attempt(current: Snapshot) -> MergeCounts:
+        frame = run_query(query, statement.tables.reading(table.description, current.version))
+        return _Merge(statement, table.qualifier, frame, source, condition, clauses).execute(current)
+
+    done = statement.retried(statement.tables.open(table.description), attempt)
     counts = (done.updated, done.deleted, done.inserted)
     return statement.result(_CHANGED, [(sum(counts), *counts)])
 
@@ -103,20 +103,20 @@ class _Merge:
     on: str
     clauses: Clauses
 
-    def execute(self, opened: LanceDataset) -> MergeCounts:
-        """Merge into the opened version, or a newer one; return the numbers of changed rows."""
-        found = source_rows_to_merge(self._names(opened.snapshot), self.frame, self.on, self.clauses)
-        unmatched = self._unmatched_by_source(opened.snapshot)
-        if found is None or unmatched is None or not self._finds_keys_equal(opened.snapshot, found):
-            return self.statement.retried(opened, self._merge_joined)
-        return self._merge_source(opened, found, unmatched)
+    def execute(self, current: Snapshot) -> MergeCounts:
+        """Merge into the version; return the numbers of changed rows."""
+        found = source_rows_to_merge(self._names(current), self.frame, self.on, self.clauses)
+        unmatched = self._unmatched_by_source(current)
+        if found is None or unmatched is None or not self._compares_keys_alike(current, found):
+            return self._merge_joined(current)
+        return self._merge_source(LanceDataset.of(current), found, unmatched)
 
-    def _finds_keys_equal(self, snapshot: Snapshot, rows: DataFrame) -> bool:
+    def _compares_keys_alike(self, snapshot: Snapshot, rows: DataFrame) -> bool:
         return compares_keys_alike(StructType([rows.schema[key] for key in self._keys(snapshot)]), snapshot.schema)
 
     def _merge_source(self, opened: LanceDataset, rows: DataFrame, unmatched: list[Predicate]) -> MergeCounts:
         """Merge by key; also delete the rows of the table that match no source row and meet one of the conditions."""
-        merge = opened.merge_insert(self._keys(opened.snapshot))
+        merge = opened.merge_insert(self._keys(opened.snapshot)).conflict_retries(0)
         if self.clauses.all_matched_delete:
             merge = merge.when_matched_delete()
         elif self.clauses.matched:
@@ -145,14 +145,13 @@ class _Merge:
         """Return which rows of the table to delete that no source row matches: those of any of these conditions.
 
         Returns None for a condition that Spark must evaluate, and for matched clauses with a condition: the library's
-        merge takes every row for unmatched that is not written.
+        merge would delete a matched row for which the condition is false.
         """
         clauses = self.clauses.unmatched_by_source
         if clauses and any(clause.condition is not None for clause in self.clauses.matched):
             return None
-        names = (self.target,)
         found = [
-            TRUE if each.condition is None else self.statement.predicate(snapshot.schema, each.condition, *names)
+            TRUE if each.condition is None else self.statement.predicate(snapshot.schema, each.condition, self.target)
             for each in clauses
         ]
         known = [each for each in found if each is not None]

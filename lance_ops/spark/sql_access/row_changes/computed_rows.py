@@ -33,13 +33,15 @@ def computed_rows(
 ) -> DataFrame:
     """Return the address of each row of a version that meets a condition, and its values by the names of their columns.
 
-    The address is in the column `_rowaddr`. Raises `UnsupportedFeature` for a table that has such a column itself.
+    Subqueries on the same table read the same version. The address is in the column `_rowaddr`. Raises
+    `UnsupportedFeature` for a table that has such a column itself.
     """
     if statement.case_rule.find(ROW_ADDRESS, snapshot.schema.names) is not None:
         raise UnsupportedFeature(f"a change by an expression of Spark, of a table that has a column {ROW_ADDRESS!r}")
     selected = ", ".join([ROW_ADDRESS, *(f"({text}) AS {quoted_path(name)}" for name, text in values.items())])
     where = "" if condition is None else f" WHERE ({condition})"
-    return run_query(f"SELECT {selected} FROM {table.at_version(snapshot.version)}{where}", statement.tables)
+    tables = statement.tables.reading(table.description, snapshot.version)
+    return run_query(f"SELECT {selected} FROM {table.reference}{where}", tables)
 
 
 def delete_computed(statement: Statement, snapshot: Snapshot, table: TableInStatement, condition: str) -> int:

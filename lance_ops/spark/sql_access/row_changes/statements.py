@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import WriteMode
 from lance_ops.spark.frame_write import write_with
 from lance_ops.spark.sql_access.queries import lance_query, run_query
@@ -114,23 +115,25 @@ def _delete(statement: Statement) -> DataFrame | None:
     """
     reader = statement.reader
     reader.expect("FROM")
-    found = statement.named_table("WHERE")
-    if found is None:
+    table = statement.named_table("WHERE")
+    if table is None:
         return None
-    table, named = found
     condition = reader.rest("a condition") if reader.accept("WHERE") else "true"
     reader.end()
-    opened = statement.tables.open(table)
-    keys = _keys_of_query(statement, opened, condition, named)
-    predicate = statement.predicate(opened.snapshot.schema, condition, named.name, named.alias)
-    if keys is not None:
-        name, source = keys
-        num_deleted = opened.delete_by_keys(source, name, runner=statement.runner)["num_deleted_rows"]
-    elif predicate is not None:
-        num_deleted = opened.delete(predicate.to_sql(), runner=statement.runner)["num_deleted_rows"]
-    else:
-        num_deleted = statement.retried(opened, lambda current: delete_computed(statement, current, named, condition))
-    return statement.result(_AFFECTED, [(num_deleted,)])
+    opened = statement.tables.open(table.description)
+
+    def attempt(current: Snapshot) -> int:
+        target, runner = LanceDataset.of(current), statement.runner
+        predicate = statement.predicate(current.schema, condition, table.qualifier)
+        if predicate is not None:
+            return target.delete(predicate.to_sql(), conflict_retries=0, runner=runner)["num_deleted_rows"]
+        keys = _keys_of_query(statement, target, condition, table)
+        if keys is not None:
+            name, source = keys
+            return target.delete_by_keys(source, name, conflict_retries=0, runner=runner)["num_deleted_rows"]
+        return delete_computed(statement, current, table, condition)
+
+    return statement.result(_AFFECTED, [(statement.retried(opened, attempt),)])
 
 
 def _keys_of_query(
@@ -139,32 +142,32 @@ def _keys_of_query(
     """Return the column and the values of a condition `column IN (query)`.
 
     Returns None for any other condition, for a query that reads the row as well, and for values that Spark may compare
-    otherwise than the library.
+    otherwise than the library. The query reads the opened version, if it reads the same table.
     """
     found = key_condition(condition)
     if found is None:
         return None
-    column = statement.column(opened, found.column, table.name, table.alias)
+    tables = statement.tables.reading(table.description, opened.version)
     try:
-        values = _by_position(run_query(found.query, statement.tables), [column], statement)
-    except AnalysisException:
+        column = statement.column(opened, found.column, table.qualifier)
+        values = _by_position(run_query(found.query, tables), [column], statement)
+    except (AnalysisException, InvalidInput):  # of the query alone: Spark tells the mistake, if it is one
         return None
-    is_equal = compares_keys_alike(values.schema, opened.snapshot.schema)
-    return (column, statement.rows_for(values, opened)) if is_equal else None
+    is_alike = compares_keys_alike(values.schema, opened.snapshot.schema)
+    return (column, statement.rows_for(values, opened)) if is_alike else None
 
 
 def _update(statement: Statement) -> DataFrame | None:
     """UPDATE t SET column = expression, … [WHERE condition]."""
     reader = statement.reader
-    found = statement.named_table("SET")
-    if found is None:
+    table = statement.named_table("SET")
+    if table is None:
         return None
-    table, named = found
     reader.expect("SET")
-    opened = statement.tables.open(table)
+    opened = statement.tables.open(table.description)
     values: dict[str, str] = {}
     while True:
-        given = assigned_column(reader, named.name, named.alias)
+        given = assigned_column(reader, table.name, table.alias)
         reader.expect("=")
         name = statement.column(opened, (given,))
         if name in values:
@@ -176,7 +179,7 @@ def _update(statement: Statement) -> DataFrame | None:
     condition = reader.rest("a condition") if reader.accept("WHERE") else None
     reader.end()
     num_updated = statement.retried(
-        opened, lambda current: update_computed(statement, current, named, condition, values)
+        opened, lambda current: update_computed(statement, current, table, condition, values)
     )
     return statement.result(_AFFECTED, [(num_updated,)])
 
