@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
 import pytest
 
-from lance_ops.core.errors import TasksLost
+from lance_ops.core.errors import LanceOpsError, TasksLost, WrongType
 from lance_ops.runners import Job
-from lance_ops.spark.running import Reported, outcomes_or_raise
+from lance_ops.spark.running import Attempts, Reported, outcomes_or_raise
 
 
-@pytest.mark.parametrize("reported", [[(2, "c"), (0, "a")], [(0, "a"), (2, "c"), (2, "c")]], ids=["missing", "twice"])
-def test_a_task_without_an_outcome_fails_the_job_and_leaves_no_file(reported: list[Reported[str]]) -> None:
+def told(*outcomes: tuple[int, object]) -> list[Reported]:
+    return [(index, pickle.dumps(outcome)) for index, outcome in outcomes]
+
+
+@pytest.mark.parametrize(
+    "reported", [told((2, "c"), (0, "a")), told((0, "a"), (2, "c"), (2, "c"))], ids=["missing", "twice"]
+)
+def test_a_task_without_an_outcome_fails_the_job_and_leaves_no_file(reported: list[Reported]) -> None:
     tokens, discarded = list[str](), list[str]()
     job = Job.on("square", "numbers", remove_files=tokens.append)
     with pytest.raises(TasksLost, match="task 2 of 3 reported nothing"):
@@ -19,5 +30,44 @@ def test_a_task_without_an_outcome_fails_the_job_and_leaves_no_file(reported: li
 
 
 def test_outcomes_have_the_order_of_the_tasks() -> None:
-    reported: list[Reported[str]] = [(1, "b"), (0, "a")]
-    assert outcomes_or_raise(reported, 2, None, "token", None) == ["a", "b"]
+    assert outcomes_or_raise(told((1, "b"), (0, "a")), 2, None, "token", None) == ["a", "b"]
+
+
+def letters(_: int) -> Iterator[str]:
+    yield "a"
+
+
+@pytest.mark.parametrize("function", [letters, lambda _: threading.Lock()], ids=["generator", "lock"])
+def test_a_return_value_that_cannot_be_pickled_is_an_error_of_the_task(function: Callable[[int], object]) -> None:
+    reported = Attempts(function, 1, "0" * 16).report(0, 7)
+    with pytest.raises(WrongType, match="return value cannot be pickled.*Return a value such as a number") as caught:
+        outcomes_or_raise([reported], 1, None, "token", None)
+    assert "by task 1 of 1" in caught.value.__notes__[0]
+
+
+def interrupted(_: int) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("function", "shown"), [(sys.exit, "SystemExit: 7"), (interrupted, "KeyboardInterrupt")])
+def test_what_would_end_the_worker_is_an_error_of_the_task(function: Callable[[int], None], shown: str) -> None:
+    reported = Attempts(function, 1, "0" * 16).report(0, 7)
+    with pytest.raises(LanceOpsError, match=shown):
+        outcomes_or_raise([reported], 1, None, "token", None)
+
+
+def refuse() -> None:
+    raise ValueError("not here")
+
+
+class Refusing:
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return refuse, ()
+
+
+def test_an_outcome_that_cannot_be_unpickled_leaves_no_file() -> None:
+    tokens = list[str]()
+    job = Job.on("square", "numbers", remove_files=tokens.append)
+    with pytest.raises(ValueError, match="not here"):
+        outcomes_or_raise(told((0, Refusing())), 1, job, "token", None)
+    assert tokens == ["token"]

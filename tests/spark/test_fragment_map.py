@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import LanceDataset, write_dataset
-from lance_ops.core.errors import InvalidFilter, InvalidInput
+from lance_ops.core.errors import InvalidFilter, InvalidInput, TasksLost, WrongType
 from lance_ops.runners import Job
 from lance_ops.spark import OnSpark, map_fragments
 
@@ -89,3 +89,25 @@ def test_functions_run_in_sparks_tasks(tasks: OnSpark, numbers: LanceDataset) ->
     found = map_fragments(numbers, lambda batches: sum(xs(batches)) + offset, ["x"], "x > 1")
     assert found == {0: 105, 1: 122, 2: 138}
     assert map_fragments(numbers, xs, ["x"], runner=tasks) == {i: [*range(4 * i, 4 * i + 4)] for i in range(3)}
+
+
+@pytest.mark.spark
+def test_a_return_value_that_stays_in_the_worker_is_refused_by_name(tasks: OnSpark, numbers: LanceDataset) -> None:
+    with pytest.raises(WrongType, match="return value cannot be pickled.*reader cannot be converted"):
+        map_fragments(numbers, lambda batches: batches, ["x"], runner=tasks)
+
+
+class Absent:
+    """A function that no worker can load."""
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return int, ("absent",)
+
+    def __call__(self, batches: pa.RecordBatchReader) -> int:
+        raise AssertionError
+
+
+@pytest.mark.spark
+def test_what_a_worker_says_when_it_ends_is_in_the_error(tasks: OnSpark, numbers: LanceDataset) -> None:
+    with pytest.raises(TasksLost, match="ValueError: invalid literal .*absent"):
+        map_fragments(numbers, Absent(), ["x"], runner=tasks)

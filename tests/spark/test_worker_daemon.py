@@ -46,8 +46,8 @@ def write_frame():
     plan = plan_write(SourceOptions.parse({"path": sys.argv[1] + "-frame"}), rows.schema, "append")
     TaskContext._getOrCreate()._partitionId = 0
     (reported,) = _RowTask(Attempts(plan.write, 1, "0" * 16), tuple(rows.column_names))(rows.to_batches())
-    index, fragments = pickle.loads(reported.column(0)[0].as_py())
-    assert sum(fragment.physical_rows for fragment in fragments) == 2048
+    index, outcome = pickle.loads(reported.column(0)[0].as_py())
+    assert sum(fragment.physical_rows for fragment in pickle.loads(outcome)) == 2048
 
 def write():
     import lance_ops

@@ -13,9 +13,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 
-from lance_ops.core.errors import LanceOpsError, StoreError, TasksLost
+from lance_ops.core.errors import LanceOpsError, StoreError, TasksLost, WrongType
 from lance_ops.core.file_names import file_names_of_job
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
@@ -37,10 +37,14 @@ class Failure:
     trace: str
 
     @classmethod
-    def of(cls, index: int, error: Exception) -> Failure:
-        """Return an error of the task with this index, to be sent to the driver."""
+    def of(cls, index: int, error: BaseException) -> Failure:
+        """Return an error of the task with this index, to be sent to the driver.
+
+        An error that would end the driver, such as `SystemExit`, travels as text alone.
+        """
         summary = f"{type(error).__name__}: {error}"
-        return cls(index, _pickle_if_it_comes_back(error), summary, "".join(traceback.format_exception(error)))
+        pickled = _pickle_if_it_comes_back(error) if isinstance(error, Exception) else None
+        return cls(index, pickled, summary, "".join(traceback.format_exception(error)))
 
     def error(self, num_tasks: int, job: Job | None) -> Exception:
         """Return the error with a note that names the task."""
@@ -53,8 +57,8 @@ class Failure:
         return error
 
 
-Reported: TypeAlias = tuple[int, R] | Failure
-"""What a worker tells of one task: its index with its outcome, or its error."""
+Reported: TypeAlias = tuple[int, bytes] | Failure
+"""What a worker tells of one task: its index with its pickled outcome, or its error."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +69,25 @@ class Attempts(Generic[T, R]):
     max_attempts: int
     token: str
 
-    def report(self, index: int, task: T) -> Reported[R]:
-        """Return the outcome or the error; raise an error that another attempt may not meet."""
+    def report(self, index: int, task: T) -> Reported:
+        """Return the outcome or the error; raise an error that another attempt may not meet.
+
+        The outcome is pickled here, so that one which cannot be is an error of the task. Spark then copies its bytes.
+        """
         try:
             with file_names_of_job(self.token):
-                return index, self.function(task)
+                outcome = self.function(task)
+            return index, _pickled(outcome)
         except Exception as error:
             if _is_transient(error) and _attempt_number() + 1 < self.max_attempts:
                 raise
             return Failure.of(index, error)
+        except (SystemExit, KeyboardInterrupt) as error:  # it would end the worker, and Spark would not say why
+            return Failure.of(index, error)
 
 
 def outcomes_or_raise(
-    reported: Iterable[Reported[R]],
+    reported: Iterable[Reported],
     num_tasks: int,
     job: Job | None,
     token: str,
@@ -89,11 +99,15 @@ def outcomes_or_raise(
     `TasksLost` if a task reported nothing: a plan must not be committed without some of its outcomes.
     """
     failures, outcomes = list[Failure](), dict[int, R]()
-    for each in reported:
-        if isinstance(each, Failure):
-            failures.append(each)
-        else:
-            outcomes[each[0]] = each[1]
+    try:
+        for each in reported:
+            if isinstance(each, Failure):
+                failures.append(each)
+            else:
+                outcomes[each[0]] = pickle.loads(each[1])
+    except BaseException:  # of an outcome's class, which may refuse to be unpickled here
+        remove_files(job, token)
+        raise
     lost = [index for index in range(num_tasks) if index not in outcomes]
     if failures or lost:
         if discard is not None:
@@ -123,6 +137,17 @@ def max_attempts(settings: Settings) -> int:
     if local:
         return int(local[3] or 1)
     return int(settings("spark.task.maxFailures") or 4)
+
+
+def _pickled(outcome: object) -> bytes:
+    """Pickle an outcome as Spark does, classes of the caller's program by value; raise `WrongType` if it cannot be."""
+    try:
+        return cloudpickle.dumps(outcome)  # type: ignore[no-any-return, no-untyped-call]
+    except Exception as error:
+        raise WrongType(
+            f"the function's return value cannot be pickled, so it cannot leave the worker: {error}. Return a value "
+            "such as a number, a text, a list, a dict or an Arrow table, and no reader, generator or lock"
+        ) from error
 
 
 def _is_transient(error: Exception) -> bool:

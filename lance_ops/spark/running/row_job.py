@@ -58,7 +58,7 @@ def map_rows(
     except BaseException:
         remove_files(job, token)
         raise
-    reported: list[Reported[R]] = [pickle.loads(row["reported"]) for row in rows]
+    reported: list[Reported] = [pickle.loads(row["reported"]) for row in rows]
     return outcomes_or_raise(reported, max(known, len(reported)), job, token, discard)
 
 

@@ -89,9 +89,7 @@ class WorkerTasks:
             raise
         return outcomes_or_raise(reported, len(tasks), job, token, discard)
 
-    def _run_rdd(
-        self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
-    ) -> list[Reported[R]]:
+    def _run_rdd(self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str) -> list[Reported]:
         context, begin, settings = self.session.sparkContext, time.monotonic(), settings_of(self.session)
         weights = job.weights if job else ()
         num_groups = self._num_groups(task_slots(context.defaultParallelism, settings), job)
@@ -109,9 +107,7 @@ class WorkerTasks:
         spark_job = SparkJob(self.session, f"lance: {job or 'tasks'}, {count}")
         return spark_job.run(context.parallelize(groups, len(groups)).mapPartitions(worker).collect, report)
 
-    def _run_frame(
-        self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str
-    ) -> list[Reported[R]]:
+    def _run_frame(self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str) -> list[Reported]:
         """Run the tasks without a context: without a description, and progress is told when all are done."""
         begin, frame_job = time.monotonic(), FrameJob(self.session)
         num_groups = self._num_groups(frame_job.parallelism(), job)
@@ -160,7 +156,7 @@ class _Worker(Generic[T, R]):
     attempts: Attempts[T, R]
     done: _Done | None = None
 
-    def __call__(self, groups: Iterable[list[tuple[int, int, T]]]) -> Iterator[Reported[R]]:
+    def __call__(self, groups: Iterable[list[tuple[int, int, T]]]) -> Iterator[Reported]:
         for group in groups:
             for index, weight, task in group:
                 reported = self.attempts.report(index, task)
@@ -172,6 +168,9 @@ class _Worker(Generic[T, R]):
 
 
 def _reason(error: PySparkException | Py4JJavaError) -> str:
-    """Return Spark's message about a failure, without the Java stack."""
-    text = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
-    return text.strip().partition("\n")[0]
+    """Return the first line of Spark's message about a failure, and the error that a Python worker ended with."""
+    text = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error).strip()
+    reason = text.partition("\n")[0]
+    _, has_trace, trace = text.rpartition("Traceback (most recent call last):")
+    raised = next((line for line in trace.splitlines() if line and not line[0].isspace()), "") if has_trace else ""
+    return f"{reason} {raised}".strip()
