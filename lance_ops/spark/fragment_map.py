@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.scanning import Columns, Filter
+from lance_ops.core.errors import WrongType
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanRequest, bind_filter, plan_scan
 from lance_ops.runners import Job, Runner
@@ -43,8 +44,14 @@ def map_fragments(
     `columns` and `filter` are as in `LanceDataset.scanner`. `fn` is called where the task runs, once for each fragment
     that may have a matching row, with a stream of batches, and returns something small that can be pickled. A task that
     Spark repeats calls it again. The runner is `OnSpark` of this process's session by default. Raises what `fn` raises,
-    and as a scan does.
+    and as a scan does. Raises `WrongType` for another dataset than this library's, and for a `fn` that is no function.
     """
+    if not isinstance(dataset, LanceDataset):
+        raise WrongType(
+            f"map_fragments takes a dataset that lance_ops.dataset(uri) has opened, not {type(dataset).__name__}"
+        )
+    if not callable(fn):
+        raise WrongType(f"map_fragments takes a function of a RecordBatchReader as fn, not {fn!r}")
     snapshot = dataset.snapshot
     request = ScanRequest(snapshot.schema.project([]), None if filter is None else bind_filter(snapshot, filter))
     rows = {block.fragment.id: len(block) for block, _ in plan_scan(snapshot, request).blocks.parts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -13,9 +13,6 @@ from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidFilter, InvalidInput, TasksLost, WrongType
 from lance_ops.runners import Job
 from lance_ops.spark import OnSpark, map_fragments
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -80,6 +77,22 @@ def test_a_mistake_is_raised_before_a_task_starts(numbers: LanceDataset) -> None
         map_fragments(numbers, rows, ["nope"], runner=runner)
     with pytest.raises(InvalidFilter):
         map_fragments(numbers, rows, filter="nope = 1", runner=runner)
+    assert runner.num_tasks == 0
+
+
+@pytest.mark.parametrize("opened", [str, lambda _: pa.table({"x": [1]}), lambda _: None], ids=["path", "table", "none"])
+def test_what_is_no_dataset_of_this_library_is_refused_by_its_type(numbers: LanceDataset, opened: Any) -> None:
+    given = opened(numbers.uri)
+    shown = type(given).__name__
+    with pytest.raises(WrongType, match=rf"takes a dataset that lance_ops.dataset\(uri\) has opened, not {shown}"):
+        map_fragments(given, xs, runner=InOtherProcess())
+
+
+@pytest.mark.parametrize("fn", [None, 5])
+def test_what_is_no_function_is_refused_before_a_task_starts(numbers: LanceDataset, fn: Any) -> None:
+    runner = InOtherProcess()
+    with pytest.raises(WrongType, match=f"a function of a RecordBatchReader as fn, not {fn}"):
+        map_fragments(numbers, fn, runner=runner)
     assert runner.num_tasks == 0
 
 
