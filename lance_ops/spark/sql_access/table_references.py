@@ -2,7 +2,9 @@
 
 lance.`/data/flights.lance`        a path or URI
 flights                            a name of the namespace
-… VERSION AS OF 3                  a version by number; a text names a tag or a branch
+… VERSION AS OF 3                  a version by number
+… VERSION AS OF 'release'          a tag, or else a branch; `main` is the main branch, and a text of digits that neither
+                                   has for a name is a version's number
 … TIMESTAMP AS OF '2026-01-31'     the version that was newest at that moment, in the session's time zone
 …@v3                               the same as VERSION AS OF 3
 """
@@ -20,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.api.namespaces import Namespace, TableDescription
 from lance_ops.core.errors import InvalidInput, ReferenceNotFound
+from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.spark.sql_access.expressions import quoted_path
@@ -31,16 +34,18 @@ __all__ = ["FORMAT", "Tables", "VersionClause", "read_version_clause", "version_
 FORMAT = "lance"
 """The name before a path: ``lance.`/data/flights.lance` ``."""
 
-_AT_VERSION = re.compile(r"v(\d+)", re.IGNORECASE)
+_AT_VERSION = re.compile(r"v([0-9]+)", re.IGNORECASE)
 _MOMENTS = ("TIMESTAMP", "SYSTEM_TIME")
 _VERSIONS = ("VERSION", "SYSTEM_VERSION")
 _UNITS = tuple(unit + end for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND") for end in ("", "S"))
-_BRANCH_AT_VERSION = re.compile(r"(.+)@v(\d+)")
+_BRANCH_AT_VERSION = re.compile(r"(.+)@v([0-9]+)")
+_NUMBER = re.compile("[0-9]+")
+_BITS_OF_VERSION = 64
 
 
 @dataclass(frozen=True)
 class VersionClause:
-    """Which version a reference names: a number, a tag or branch, or the SQL of a moment."""
+    """Which version a reference names: a number, the text of a tag, branch or number, or the SQL of a moment."""
 
     version: int | None = None
     name: str | None = None
@@ -69,8 +74,13 @@ def version_or_name(reader: Reader) -> VersionClause:
     word = reader.next
     if word is None or word.kind is not Kind.TEXT:
         return VersionClause(version=reader.number("a version's number, or a tag or branch in quotes"))
-    name = reader.literal("a name")
-    return VersionClause(version=int(name)) if name.isdecimal() else VersionClause(name=name)
+    return VersionClause(name=reader.literal("a name"))
+
+
+def _checked(version: int) -> int:
+    if version.bit_length() > _BITS_OF_VERSION:
+        raise InvalidInput(f"VERSION AS OF {version}: a version's number fits into {_BITS_OF_VERSION} bits")
+    return version
 
 
 def _moment(reader: Reader) -> str:
@@ -201,12 +211,15 @@ class Tables:
             return dataset(table.location, asof=moment, storage_options=table.storage_options)
         if clause.name is None:
             assert clause.version is not None
-            return opened.checkout_version(clause.version)
+            return opened.checkout_version(_checked(clause.version))
         if clause.name in opened.tags.list():
             return opened.checkout_version(clause.name)
+        branches = opened.branches.list()
+        if _NUMBER.fullmatch(clause.name) and clause.name not in branches:
+            return opened.checkout_version(_checked(int(clause.name)))
         match = _BRANCH_AT_VERSION.fullmatch(clause.name)
-        branch, version = (match[1], int(match[2])) if match else (clause.name, None)
-        if branch not in opened.branches.list():
+        branch, version = (match[1], _checked(int(match[2]))) if match else (clause.name, None)
+        if branch != MAIN_BRANCH and branch not in branches:
             raise ReferenceNotFound(
                 f"{opened.uri} has no tag and no branch {clause.name!r} ('branch@v3' is a version of a branch)"
             )

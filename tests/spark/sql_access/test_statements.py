@@ -373,6 +373,39 @@ def test_a_version_of_a_branch_is_read_by_name_and_number(run: Any, lake: Path) 
     assert run(f"SELECT count(*) AS n FROM numbers VERSION AS OF 'trial@v{first}'").first().n == 10
 
 
+def test_a_text_names_a_tag_or_branch_before_a_version(run: Any, lake: Path) -> None:
+    numbers = LanceDataset(lake / "numbers.lance")
+    numbers.delete("id > 7")
+    numbers.delete("id > 5")
+    branch = numbers.create_branch("2")
+    branch.delete("id > 0")
+
+    def count(version: str) -> int:
+        found = run(f"SELECT count(*) AS n FROM numbers VERSION AS OF {version}").first()
+        return found.n  # type: ignore[no-any-return]
+
+    assert [count(version) for version in ("'3'", "3", "'2'", "2", f"'2@v{branch.version}'")] == [6, 6, 1, 8, 1]
+    numbers.tags.create("3", 1)
+    assert [count(version) for version in ("'3'", "3", "'1'")] == [10, 6, 10]
+
+
+def test_main_names_the_main_branch_from_everywhere(run: Any, lake: Path) -> None:
+    numbers = LanceDataset(lake / "numbers.lance")
+    trial = numbers.create_branch("trial")
+    trial.delete("id > 2")
+    numbers.delete("id > 7")
+    for table in ("numbers", f"lance.`{trial.uri}`"):
+        assert run(f"SELECT count(*) AS n FROM {table} VERSION AS OF 'main'").first().n == 8
+        assert run(f"SELECT count(*) AS n FROM {table} VERSION AS OF 'main@v1'").first().n == 10
+
+
+@pytest.mark.parametrize("named", ["{}", "'{}'", "'main@v{}'"])
+def test_a_version_that_is_too_large_is_refused_in_the_words_of_sql(run: Any, named: str) -> None:
+    number = 99999999999999999999
+    with pytest.raises(InvalidInput, match=f"^VERSION AS OF {number}: a version's number fits into 64 bits"):
+        run(f"SELECT * FROM numbers VERSION AS OF {named.format(number)}")
+
+
 @pytest.mark.parametrize(
     ("value", "kind"), [("array()", "array<void>"), ("map()", "map<void,void>"), ("INTERVAL 1 YEAR", "interval year")]
 )
