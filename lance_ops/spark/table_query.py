@@ -145,9 +145,12 @@ def table(
     """Open a table to read it in Spark; `version` and `asof` are as in `lance_ops.dataset`.
 
     The version is settled here, and the errors are those of `lance_ops.dataset`. No plan of Spark shows the storage
-    options. Raises `InvalidInput` for a URI that holds a secret, without showing it.
+    options. Raises `InvalidInput` for a URI that holds a secret, without showing it, and `WrongType` for a truth value
+    as the version, which Python takes for a number.
     """
     check_is_running(session)
+    if isinstance(version, bool):
+        raise WrongType(f"version is a number, a tag's name or (branch, version), not {version}")
     path = fspath(uri)
     if public_uri(path) != path:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")

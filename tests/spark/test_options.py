@@ -62,6 +62,7 @@ def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
         ({"path": "x", "startingVersion": "0"}, "'startingVersion' must be a positive number"),
         ({"path": "x", "given": "x"}, "no option 'given'"),
         ({"path": "x", "version": "newest"}, "'version' must be a positive number"),
+        ({"path": "x", "version": "\u0663"}, "'version' must be a positive number"),
         ({"path": "x", "num_partitions": "0"}, "'num_partitions' must be a positive number"),
         ({"path": "x", "with_row_id": "1"}, "'with_row_id' is 'true' or 'false'"),
         ({"path": "x", "columns": "[1]"}, "'columns' is not a JSON list of names"),

@@ -114,6 +114,8 @@ def test_what_cannot_be_read_is_refused_before_spark_plans(spark: SparkSession, 
         query.select("x").select("s")
     with pytest.raises(InvalidInput, match="limit is a number of rows"):
         query.limit(-1)
+    with pytest.raises(WrongType, match="version is a number.*not True"):
+        table(spark, numbers.uri, True)
     with pytest.raises(InvalidInput, match="storage_options") as caught:
         table(spark, "s3://key:hunter2@bucket/x")
     assert "hunter2" not in str(caught.value)

@@ -149,6 +149,7 @@ def test_hints_may_come_as_properties_in_any_case_and_win_over_metadata() -> Non
         ({"other.arrow.float16": "true"}, "no column for other"),
         ({"i.arrow.fixed-size-list.size": "3"}, "column 'i': arrow.fixed-size-list.size is for arrays"),
         ({"v.arrow.fixed-size-list.size": "many"}, "column 'v': arrow.fixed-size-list.size must be a positive number"),
+        ({"v.arrow.fixed-size-list.size": "\u0663"}, "arrow.fixed-size-list.size must be a positive number"),
         ({"i.arrow.float16": "true"}, "column 'i': arrow.float16 is for floats"),
         ({"i.arrow.bfloat16": "true"}, "column 'i': arrow.bfloat16 is for bytes"),
     ],

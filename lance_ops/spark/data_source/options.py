@@ -291,7 +291,7 @@ def _known_options(name: str, known: Collection[str]) -> str:
 
 
 def _number(name: str, text: str) -> int:
-    if not text.isdecimal() or not int(text):
+    if not (text.isascii() and text.isdecimal() and int(text)):
         raise InvalidInput(f"option {name!r} must be a positive number, not {text!r}")
     return int(text)
 

@@ -280,7 +280,7 @@ def _uri(given: Any) -> str:
 
 
 def _version(given: Any) -> int:
-    if not isinstance(given, int):
+    if isinstance(given, bool) or not isinstance(given, int):
         raise WrongType(f"lance_changes('/data/flights.lance', 3, 5) takes versions as whole numbers, not {given!r}")
     return given
 

@@ -173,9 +173,9 @@ class Reader:
         return tuple(parts)
 
     def number(self, what: str) -> int:
-        """Read a whole number."""
+        """Read a whole number; other digits than those of ASCII are none in SQL."""
         word = self.next
-        if word is None or word.kind is not Kind.NUMBER or not word.value.isdecimal():
+        if word is None or word.kind is not Kind.NUMBER or not (word.value.isascii() and word.value.isdecimal()):
             raise self.error(what)
         self.at += 1
         return int(word.value)

@@ -285,6 +285,6 @@ def _with_bfloat16(field: pa.Field, path: str) -> pa.Field:
 def _with_size(arrow_type: pa.DataType, size: str, path: str) -> pa.DataType:
     if not pt.is_list(arrow_type):
         raise InvalidInput(f"column {path!r}: {FIXED_SIZE_HINT} is for arrays, not {arrow_type}")
-    if not size.isdecimal() or not int(size):
+    if not (size.isascii() and size.isdecimal() and int(size)):
         raise InvalidInput(f"column {path!r}: {FIXED_SIZE_HINT} must be a positive number, not {size!r}")
     return pa.list_(arrow_type.value_field, int(size))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import AnalysisException, PythonException
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.spark import register_functions
@@ -95,5 +95,11 @@ def test_each_function_takes_what_names_a_version_or_a_branch(spark: SparkSessio
         numbers(f"lance_fragments('{uri}', branch => 'b', tag => 'indexed')", "num_rows")
     with pytest.raises(PythonException, match="no branch 'c'") as unknown:
         numbers(f"lance_versions('{uri}', branch => 'c')", "version")
-    for error in (twice, unknown):
+    with pytest.raises(PythonException, match="takes versions as whole numbers, not True") as truth:
+        numbers(f"lance_changes('{uri}', true, 2)", "id")
+    with pytest.raises(AnalysisException, match="takes versions as whole numbers, not True") as other_truth:
+        numbers(f"lance_changes('{uri}', 0, true)", "id")
+    with pytest.raises(AnalysisException, match="'version' must be a positive number, not 'True'"):
+        numbers(f"lance_scan('{uri}', version => true)", "id")
+    for error in (twice, unknown, truth, other_truth):
         assert "Traceback" not in str(error.value)

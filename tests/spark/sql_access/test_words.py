@@ -41,3 +41,9 @@ def test_a_quoted_name_is_no_keyword() -> None:
     reader = Reader("`WHERE` x")
     assert not reader.accept("WHERE")
     assert reader.path("a name") == ("WHERE",)
+
+
+def test_a_number_has_digits_of_ascii() -> None:
+    assert Reader("3").number("a number") == 3
+    with pytest.raises(InvalidInput, match="a number is needed in place of '\u0663'"):
+        Reader("\u0663").number("a number")
