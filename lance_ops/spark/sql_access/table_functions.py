@@ -18,13 +18,14 @@ from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.types as pt
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import udtf
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 
-from lance_ops.core.errors import InvalidInput, WrongType
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature, WrongType
 from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import (
@@ -295,6 +296,54 @@ def _constant(argument: AnalyzeArgument | None) -> Any:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """Yield a batch's rows; nested values are dictionaries and lists."""
-    columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
+    """Yield a batch's rows; nested values are dictionaries and lists, and a struct that is a map's key is a `Row`.
+
+    Raises `UnsupportedFeature` naming a column whose values Python cannot hold.
+    """
+    columns = [_values(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
     return zip(*columns, strict=True)
+
+
+def _values(name: str, column: pa.Array) -> list[Any]:
+    try:
+        convert = _conversion(column.type)
+        values = column.to_pylist()
+        return values if convert is None else [convert(value) for value in values]
+    except (ValueError, OverflowError, TypeError) as error:
+        raise UnsupportedFeature(
+            f"column {name!r} in a table function, whose rows pass through Python: {error}. Name the other columns in "
+            "columns => '…', or read the table by lance_ops.spark.sql or format('lance')"
+        ) from error
+
+
+def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return what makes dictionaries of the lists of pairs that Arrow makes of maps; None for a type without maps.
+
+    As in what Spark itself collects, the last one of repeated keys wins.
+    """
+    if pt.is_map(kind):
+        key, item = _key(kind.key_type), _conversion(kind.item_type) or _same
+        return lambda pairs: None if pairs is None else {key(k): item(value) for k, value in pairs}
+    if pt.is_struct(kind):
+        found = {field.name: convert for field in kind if (convert := _conversion(field.type)) is not None}
+        if found:
+            return lambda parts: parts and parts | {name: convert(parts[name]) for name, convert in found.items()}
+    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+        each = _conversion(kind.value_type)
+        if each is not None:
+            return lambda values: None if values is None else [each(value) for value in values]
+    return None
+
+
+def _key(kind: pa.DataType) -> Callable[[Any], Any]:
+    """Return what makes a key of a map out of Arrow's value; raise `TypeError` if Python has no such key."""
+    if pt.is_struct(kind):
+        made, parts = Row(*(field.name for field in kind)), [(field.name, _key(field.type)) for field in kind]
+        return lambda value: None if value is None else made(*(convert(value[name]) for name, convert in parts))
+    if pt.is_nested(kind):
+        raise TypeError(f"a map with keys of type {kind}")
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value

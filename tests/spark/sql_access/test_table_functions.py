@@ -103,3 +103,40 @@ def test_each_function_takes_what_names_a_version_or_a_branch(spark: SparkSessio
         numbers(f"lance_scan('{uri}', version => true)", "id")
     for error in (twice, unknown, truth, other_truth):
         assert "Traceback" not in str(error.value)
+
+
+def test_maps_are_what_the_format_gives(spark: SparkSession, dataset_uri: str) -> None:
+    key = pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.string())]))])
+    of_structs, of_texts = pa.map_(key, pa.map_(pa.string(), pa.int64())), pa.map_(pa.string(), pa.int64())
+    first, second = {"a": 1, "b": {"c": "x"}}, {"a": None, "b": None}
+    columns = {
+        "m": pa.array([[(first, [("q", 1)]), (second, None)], None, []], of_structs),
+        "repeated": pa.array([[("k", 1), ("l", 3), ("k", 2)], None, []], of_texts),
+        "s": pa.array([{"m": [(first, [])], "z": 3}, None, {}], pa.struct([("m", of_structs), ("z", pa.int64())])),
+        "l": pa.array([[[(first, None)], None], None, []], pa.list_(of_structs)),
+    }
+    write_dataset(pa.table(columns), dataset_uri)
+    register_functions(spark)
+    expected = spark.read.format("lance").load(dataset_uri).collect()
+    assert spark.sql(f"SELECT * FROM lance_scan('{dataset_uri}')").collect() == expected
+    assert expected[0].repeated == {"k": 2, "l": 3}
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([2932897], pa.int32()).cast(pa.date32()), "year 10000|date value out of range"),
+        (pa.array([253402300800000000], pa.int64()).cast(pa.timestamp("us")), "out of range|year 10000"),
+        (pa.array([[([1, 2], "x")]], pa.map_(pa.list_(pa.int64()), pa.string())), "a map with keys of type list"),
+    ],
+    ids=["date", "timestamp", "key"],
+)
+def test_a_value_that_python_cannot_hold_is_refused_by_its_column(
+    spark: SparkSession, dataset_uri: str, column: pa.Array, message: str
+) -> None:
+    write_dataset(pa.table({"id": [1], "far": column}), dataset_uri)
+    register_functions(spark)
+    with pytest.raises(PythonException, match=f"column 'far' in a table function.*({message})") as caught:
+        spark.sql(f"SELECT id FROM lance_scan('{dataset_uri}')").collect()
+    assert "Traceback" not in str(caught.value)
+    assert rows(spark, f"SELECT * FROM lance_scan('{dataset_uri}', columns => 'id')") == [{"id": 1}]
