@@ -26,6 +26,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
+from lance_ops.core.schema import split_path
 from lance_ops.reading import UserFilter, bind_filter, plan_scan
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
@@ -97,7 +98,7 @@ class TableQuery:
             source = private_format(self.session, self.snapshot.storage_options)
             frame = self.session.read.format(source).options(**self._options()).load(self.snapshot.uri)
         if self.columns is not None:
-            frame = frame.select(*self.columns)
+            frame = frame.select(*map(self._quoted, self.columns))
         return frame if self.num_rows is None else frame.limit(self.num_rows)
 
     def explain_plan(self) -> str:
@@ -125,12 +126,17 @@ class TableQuery:
         }
         return {name: value for name, value in options.items() if value is not None}
 
+    def _quoted(self, path: str) -> str:
+        """Return a stored path as Spark's own calls take it: a name may hold a back quote."""
+        names = (path,) if path in self.snapshot.schema.names else split_path(path)
+        return ".".join(f"`{name.replace('`', '``')}`" for name in names)
+
     def _stored(self, path: str) -> str:
         schema, rule = self.snapshot.schema, session_case_rule(self.session)
         of_rows = row_column(path, schema.names, rule)
         if of_rows is not None:
             return of_rows
-        found = stored_path(path, schema, rule)
+        found = rule.find(path, schema.names) or stored_path(path, schema, rule)
         return f"`{found}`" if found in schema.names and "." in found else found
 
 

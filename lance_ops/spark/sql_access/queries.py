@@ -191,7 +191,9 @@ def _read(reference: _Reference, needs: QueryNeeds, tables: Tables, *, has_escap
         snapshot.schema, tables.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes, args=tables.args
     )
     conjuncts = list(needs.conjuncts(reference.table, names))
-    pushed = [each for each in map(translation.predicate, conjuncts) if each is not None]
+    unspelled = {name for name in names if "`" in name}  # a condition travels as SQL, which cannot name these
+    translated = map(translation.predicate, conjuncts)
+    pushed = [each for each in translated if each is not None and unspelled.isdisjoint(each.columns())]
     if pushed:
         query = query.where(build.all_of(*pushed))
     columns = needs.columns(reference.table, names)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import lance
+import pyarrow as pa
 import pytest
 
+from lance_ops.spark import table
 from tests.spark.sql_access.shown_rows import first, stored
 
 if TYPE_CHECKING:
@@ -50,3 +53,22 @@ def test_a_text_means_what_the_session_says_where_doubled_quotes_part_two_texts(
     finally:
         spark.conf.unset(_CONSECUTIVE)
     assert len(stored(lake)) == 10
+
+
+@pytest.mark.interop
+def test_a_column_with_a_back_quote_is_read_and_compared(spark: SparkSession, run: Any, lake: Path) -> None:
+    columns = {"a`b": [1, 2, 3], "c": [4, 5, 6], "s": [{"z": 7}, {"z": 8}, {"z": 9}]}
+    lance.write_dataset(pa.table(columns), lake / "quotes.lance")
+
+    def rows(text: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in run(text).collect()]
+
+    assert rows("SELECT `a``b` FROM quotes") == [(1,), (2,), (3,)]
+    assert rows("SELECT `A``B`, s.z FROM quotes WHERE `a``b` > 1 AND c < 6") == [(2, 8)]
+    assert rows("SELECT c FROM quotes WHERE `a``b` = 1 LIMIT 1") == [(4,)]
+    assert rows("SELECT t.`a``b` FROM quotes t JOIN quotes u ON t.`a``b` = u.c - 3 WHERE t.c = 6") == [(3,)]
+    query = table(spark, str(lake / "quotes.lance"))
+    chosen = query.select("a`b", "s.z", "_fragid").load()
+    assert chosen.columns == ["a`b", "z", "_fragid"]
+    assert [tuple(row) for row in chosen.collect()] == [(1, 7, 0), (2, 8, 0), (3, 9, 0)]
+    assert query.select("A`B").load().columns == ["a`b"]
