@@ -30,6 +30,14 @@ def test_cleanup_removes_named_versions_and_compact_leaves_fragments_alone(fligh
     assert 2 in dataset(flights).snapshot.fragments_by_id
 
 
+@pytest.mark.parametrize("how", ["--yes", "--dry-run"])
+def test_cleanup_of_a_version_that_does_not_exist_fails(flights: str, how: str) -> None:
+    refused = run("cleanup", flights, "--remove-version", "999", "--remove-version", "1", how)
+    assert refused.exit_code == 1
+    assert "has no version 999 to remove: it has 1 to 3" in refused.stderr
+    assert [each["version"] for each in dataset(flights).versions()] == [1, 2, 3]
+
+
 def test_compact_plans_and_then_merges(flights: str) -> None:
     planned = answer("compact", flights, "--dry-run")
     assert planned["dry_run"] and planned["preview"]["after"]["fragments"] == 1

@@ -107,6 +107,15 @@ def test_clean_up_removes_given_versions_but_never_the_newest(make: Make) -> Non
         dataset.cleanup_old_versions(versions=[5])
 
 
+def test_clean_up_of_versions_that_do_not_exist_is_refused_and_removes_nothing(make: Make) -> None:
+    dataset = make()
+    dataset.cleanup_old_versions(versions=[2])
+    for clean_up in (dataset.cleanup_old_versions, dataset.explain_cleanup_old_versions):
+        with pytest.raises(VersionNotFound, match="has no version 2, 999 to remove: it has 1 to 5"):
+            clean_up(versions=[999, 3, 2])
+    assert [version["version"] for version in dataset.versions()] == [1, 3, 4, 5]
+
+
 def test_recent_files_that_no_version_names_are_kept(make: Make) -> None:
     dataset = make()
     stray = Path(dataset.uri) / "data" / ("0" * 24 + "ab" * 13 + ".lance")

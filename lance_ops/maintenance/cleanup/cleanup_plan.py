@@ -13,12 +13,13 @@ can name any file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 from itertools import chain
 
 from lance_ops.committers import detached_among
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.file_names import (
     DATA_DIR,
     DELETIONS_DIR,
@@ -103,7 +104,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     With `tasks`, many manifests are read by tasks, and so are the listings of folders with many files.
 
     Raises `InvalidInput` if an old version is tagged and `error_if_tagged_old_versions` is set, or if `versions` names
-    one of the newest.
+    one of the newest, and `VersionNotFound` if `versions` names one that does not exist.
     """
     store = snapshot.store
     holds_begun = _begin_holds(snapshot)
@@ -116,6 +117,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     manifests_begun = store.begin_call(partial(_listed, store, VERSIONS_DIR))
     starts = frozenset(branch_start_versions(snapshot, branches) if options.keep_branch_starts else ())
     versions = classify_versions(snapshot, options, now, frozenset(tagged_or_pinned), starts, tasks)
+    _check_exist(snapshot, options, versions.numbers)
     if versions.old_but_tagged and options.error_if_tagged_old_versions:
         names = ", ".join(
             f"{tagged_or_pinned[version]} (version {version})" for version in sorted(versions.old_but_tagged)
@@ -163,6 +165,16 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
         ),
         batch_events=tuple(versions.batch_events),
     )
+
+
+def _check_exist(snapshot: Snapshot, options: CleanupOptions, retained: AbstractSet[int]) -> None:
+    """Raise `VersionNotFound` unless the versions to remove exist; after a preview, somebody may have removed them."""
+    absent = [] if options.within is not None else sorted(set(options.versions or ()) - retained)
+    if absent:
+        raise VersionNotFound(
+            f"{snapshot.uri} has no version {', '.join(map(str, absent))} to remove: it has {min(retained)} to "
+            f"{max(retained)}"
+        )
 
 
 @dataclass(frozen=True)
