@@ -12,10 +12,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from traceback import walk_tb
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkImportError, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession, is_remote
 
 from lance_ops.core.errors import ConfigError, InvalidInput
@@ -105,13 +107,31 @@ def get_or_create(
 
 
 def _start(builder: SparkSession.Builder, master: str | None) -> SparkSession:
-    """Start a session; raise `ConfigError` with Spark's first line if it does not start."""
+    """Start a session; raise `ConfigError` with Spark's first line if it does not start.
+
+    An interrupt ends the JVM that PySpark has begun to start.
+    """
     try:
         return builder.getOrCreate()
+    except KeyboardInterrupt as error:
+        _end_begun_jvm(error)
+        raise
     except (PySparkException, Py4JError) as error:
         told = str(getattr(error, "java_exception", None) or error).partition("\n")[0]
         named = "" if master is None else f" on master {master}"
         raise ConfigError(f"Spark did not start{named}, and says why above: {told}") from error
+
+
+def _end_begun_jvm(error: BaseException) -> None:
+    """End the JVM that PySpark was waiting for, which ignores the interrupt and would outlive this process.
+
+    Until the JVM has answered, only a frame of PySpark knows its process.
+    """
+    for frame, _ in walk_tb(error.__traceback__):
+        begun = frame.f_locals.get("proc")
+        if frame.f_code is launch_gateway.__code__ and begun is not None:
+            with begun:  # which closes its pipe and waits for its end
+                begun.terminate()
 
 
 def _of_connect(master: str | None, config: Mapping[str, str] | None) -> SparkSession:
