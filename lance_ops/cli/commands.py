@@ -1,7 +1,7 @@
 """Register all commands, and turn their errors into messages and exit codes.
 
 An error of `lance_ops.errors` becomes one line on stderr and exit code 1. An invalid command line gives exit code 2.
-Any other error is a bug and keeps its traceback.
+An interrupt becomes one line and exit code 130. Any other error is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from lance_ops.core.redaction import redact
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED = 130  # as a shell reports SIGINT
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or its copy inside newer releases of typer
 
 
@@ -38,6 +39,9 @@ class _OneLineErrors(TyperGroup):
         except LanceOpsError as error:
             typer.echo(f"error: {printable(' '.join(str(error).split()))}{_remedy(error)}", err=True)
             raise typer.Exit(1) from error
+        except KeyboardInterrupt as error:
+            typer.echo("interrupted: versions that were committed before stay", err=True)
+            raise typer.Exit(_INTERRUPTED) from error
 
 
 def _remedy(error: LanceOpsError) -> str:

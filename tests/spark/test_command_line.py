@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 import typer
+from py4j.clientserver import ClientServerConnection
 from typer.testing import CliRunner
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.cli import app
+from lance_ops.cli import app, runners
 from lance_ops.cli.runners import spark_master
 from lance_ops.spark import OnSpark
 from tests.spark.recorded_jobs import RecordedJobs
@@ -125,6 +127,31 @@ def test_other_commands_run_their_tasks_on_the_workers(
     assert seen.descriptions, "no task ran on Spark"
     for begun in line.begun:
         assert any(each.startswith(begun) for each in seen.descriptions), seen.descriptions
+
+
+def test_an_interrupted_command_says_so_in_one_line_without_what_py4j_logs(
+    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, dataset_uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def send(*_: object, **__: object) -> str:
+        raise KeyboardInterrupt
+
+    EXAMPLES[0].begin(dataset_uri, Path(dataset_uri).parent)
+    start = spark_master.start_spark
+
+    def start_and_interrupt(master: str, on_progress: Any) -> OnSpark:
+        runner = start(master, on_progress)
+        monkeypatch.setattr(ClientServerConnection, "send_command", send)
+        assert isinstance(runner, OnSpark)
+        return runner
+
+    monkeypatch.setattr(runners, "start_spark", start_and_interrupt)
+    monkeypatch.setattr(spark_master, "OnSpark", partial(OnSpark, least_bytes=0))
+    result = CliRunner().invoke(app, ["count", dataset_uri, "x > 2", "--spark", "local[2]"])
+    monkeypatch.undo()
+    assert (result.exit_code, result.stderr) == (130, "interrupted: versions that were committed before stay\n")
+    assert not caplog.records
+    logging.getLogger().warning("another's")
+    assert [record.message for record in caplog.records] == ["another's"]
 
 
 def test_a_command_starts_spark_without_its_warning_of_pandas_and_with_all_others(
