@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.sql_access.dialect import SparkSql
 
-__all__ = ["conjuncts", "parse_expression", "quoted_path"]
+__all__ = ["conjuncts", "parse_expression", "quoted_path", "unused_name"]
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -42,3 +42,9 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
 def quoted_path(*names: str) -> str:
     """Return the path of a column with each name in backticks."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def unused_name(names: Sequence[str]) -> str:
+    """Return a name that no column has, in any case."""
+    longest = max(map(len, names), default=0)
+    return "_" * (longest + 1)

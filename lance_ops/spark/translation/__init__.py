@@ -9,7 +9,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.core.schema import CaseRule
     from lance_ops.spark.translation.arrow_schemas import arrow_schema_of
-    from lance_ops.spark.translation.assigned_values import assigned_value, is_nested
+    from lance_ops.spark.translation.assigned_values import assigned_columns, assigned_value, is_nested
     from lance_ops.spark.translation.column_names import (
         FRAGMENT_ID,
         ROW_COLUMN_TYPES,
@@ -44,6 +44,7 @@ __all__ = [
     "ROW_COLUMN_TYPES",
     "CaseRule",
     "arrow_schema_of",
+    "assigned_columns",
     "assigned_value",
     "check_half_floats",
     "check_key_types",
@@ -71,6 +72,7 @@ _MODULES = {
     "ROW_COLUMN_TYPES": "column_names",
     "CaseRule": "lance_ops.core.schema",
     "arrow_schema_of": "arrow_schemas",
+    "assigned_columns": "assigned_values",
     "assigned_value": "assigned_values",
     "check_half_floats": "equal_values",
     "check_key_types": "equal_values",

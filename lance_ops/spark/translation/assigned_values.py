@@ -1,16 +1,19 @@
-"""Cast values to the types of the columns that get them, as Spark assigns values."""
+"""Cast values to the types of the columns that get them: a value that does not fit fails the statement."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql.functions import lit, raise_error, when
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
+from pyspark.sql.functions import col, lit, raise_error, when
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+
+from lance_ops.core.errors import SchemaMismatch
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["assigned_value", "is_nested"]
+__all__ = ["assigned_columns", "assigned_value", "is_nested"]
 
 
 def is_nested(kind: DataType) -> bool:
@@ -19,7 +22,7 @@ def is_nested(kind: DataType) -> bool:
 
 
 def assigned_value(value: Column, given: DataType, wanted: DataType, refusal: str) -> Column:
-    """Return a value of the type `given` as Spark assigns it to a column of the type `wanted`, which is not nested.
+    """Return a value of the type `given` for a column of the type `wanted`, which is not nested, by Spark's cast.
 
     A value that does not fit fails the statement with the text `refusal`, in a session without ANSI mode, too.
     """
@@ -29,3 +32,24 @@ def assigned_value(value: Column, given: DataType, wanted: DataType, refusal: st
         return value.cast(wanted)
     fitting = value.try_cast(wanted)
     return when(value.isNull() | fitting.isNotNull(), fitting).otherwise(raise_error(lit(refusal)))
+
+
+def assigned_columns(work: str, frame: DataFrame, types: Mapping[str, DataType]) -> list[Column]:
+    """Return the columns of a frame, each cast to its type in `types`; nested ones, and others, stay as they are.
+
+    Raises `SchemaMismatch` for a nested value where a plain one is wanted, or the other way round. `work` begins the
+    text of an error.
+    """
+    return [_assigned(work, field, types.get(field.name)) for field in frame.schema.fields]
+
+
+def _assigned(work: str, field: StructField, wanted: DataType | None) -> Column:
+    value = col("`" + field.name.replace("`", "``") + "`")
+    if wanted is None or (isinstance(field.dataType, NullType) and is_nested(wanted)):
+        return value
+    what = f"column {field.name!r} of type {wanted.simpleString()}"
+    if is_nested(wanted) != is_nested(field.dataType) and not isinstance(field.dataType, NullType):
+        raise SchemaMismatch(f"{work}: {what} gets a {field.dataType.simpleString()}: cast the value")
+    if is_nested(wanted):
+        return value
+    return assigned_value(value, field.dataType, wanted, f"{work}: a value does not fit {what}").alias(field.name)

@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, NullType
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS
-from lance_ops.spark.sql_access.expressions import quoted_path
+from lance_ops.spark.sql_access.expressions import quoted_path, unused_name
 from lance_ops.spark.sql_access.merge.clauses import Action
 from lance_ops.spark.translation import assigned_value, is_nested
 
@@ -90,12 +90,6 @@ def choose_rows(
     columns = (chosen(value).alias(f"value_{number}") for number, value in enumerate(values.values()))
     pairs = joined.select(action.alias("action"), address.alias("address"), *columns).where("action IS NOT NULL")
     return pairs.toDF("action", "address", *choices.names)
-
-
-def unused_name(names: Sequence[str]) -> str:
-    """Return a name that no column has, in any case."""
-    longest = max(map(len, names), default=0)
-    return "_" * (longest + 1)
 
 
 def _first(choices: Sequence[Choice], value: Callable[[Choice], Column]) -> Column:

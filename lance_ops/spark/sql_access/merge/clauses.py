@@ -88,6 +88,8 @@ def _assignments(reader: Reader, tables: tuple[str, ...]) -> dict[str, str]:
     values: dict[str, str] = {}
     while True:
         name = assigned_column(reader, *tables)
+        if name in values:
+            raise InvalidInput(f"SQL on a Lance table: column {name!r} is set twice")
         reader.expect("=")
         values[name] = reader.until(",", "WHEN", what="an expression")
         check_no_default(values[name])
@@ -111,4 +113,6 @@ def _inserted(reader: Reader, tables: tuple[str, ...]) -> dict[str, str]:
             reader.expect("VALUES")
     if len(names) != len(texts):
         raise InvalidInput(f"SQL on a Lance table: INSERT has {len(names)} columns and {len(texts)} values")
+    if len({*names}) < len(names):
+        raise InvalidInput(f"SQL on a Lance table: INSERT names a column twice: {', '.join(names)}")
     return dict(zip(names, texts, strict=True))

@@ -31,7 +31,7 @@ def changes_by_join(names: MergeNames, frame: DataFrame, snapshot: Snapshot, on:
     choices = _choices(names, clauses)
     texts = [text for each in choices for text in (each.condition, *each.values.values()) if text]
     read = {name for text in (on, *texts) for name in names.columns_of_target(text)}
-    _check_read(names.schema, read)
+    _check_read(names, read)
     paths = [f"`{name}`" if "." in name else name for name in names.schema.names if name in read]
     table = TableQuery(frame.sparkSession, snapshot).select(*paths, ROW_ADDRESS).load()
     visible = visible_schema(SourceOptions.parse({"path": snapshot.uri}), snapshot)
@@ -62,13 +62,15 @@ def _check_kept(schema: Schema, kept: Iterable[str]) -> None:
         field = schema.field(name)
         if has_nanoseconds(field) or any(node.is_blob_v1 or node.is_blob_v2 for node in field.walk()):
             raise UnsupportedFeature(
-                f"a clause of MERGE that sets column {name!r} beside an UPDATE that does not: Spark cuts its values"
+                f"a clause of MERGE that sets column {name!r} beside an UPDATE that does not: Spark does not read its "
+                "values as they are"
             )
 
 
-def _check_read(schema: Schema, read: set[str]) -> None:
+def _check_read(names: MergeNames, read: set[str]) -> None:
     """Raise `UnsupportedFeature` for a column that the join would not read as it is."""
-    if ROW_ADDRESS in schema.names:
+    schema = names.schema
+    if names.case_rule.find(ROW_ADDRESS, schema.names) is not None:
         raise UnsupportedFeature(f"a MERGE that joins its source with a table that has a column {ROW_ADDRESS!r}")
     for name in schema.names:
         if name in read and has_nanoseconds(schema.field(name)):

@@ -46,6 +46,8 @@ class MergeNames:
             stored = self.case_rule.find(name, names)
             if stored is None:
                 raise InvalidInput(f"SQL on a Lance table: no column {name!r}: there are {', '.join(names)}")
+            if stored in written:
+                raise InvalidInput(f"SQL on a Lance table: column {stored!r} is set twice")
             self._check_columns(text)
             written[stored] = text
         return written
@@ -66,7 +68,8 @@ class MergeNames:
     def source_column(self, text: str) -> str | None:
         """Return the column that an expression over the source is; None if it is another expression."""
         tree = parse_expression(text)
-        return self._side_of(tree)[1] if isinstance(tree, exp.Column) else None
+        _, name, field = self._side_of(tree) if isinstance(tree, exp.Column) else ("", None, ())
+        return None if field else name
 
     def reads_no_target(self, text: str) -> bool:
         """Return whether an expression reads no column of the table."""
@@ -106,9 +109,9 @@ class MergeNames:
         for own, other in (sides, sides[::-1]):
             text = other.sql(SparkSql)
             if isinstance(own, exp.Column) and {side for side, _ in self._columns_of(text)} == {"source"}:
-                side, name = self._side_of(own)
+                side, name, field = self._side_of(own)
                 column = self.source_column(text)
-                if side == "target":
+                if side == "target" and not field:
                     return name, text if column is None else quoted_path(self.source, column)
         return None
 
@@ -120,22 +123,29 @@ class MergeNames:
         tree = parse_expression(text)
         if tree.find(exp.Query) is not None:
             raise UnsupportedFeature(f"{text} in MERGE, a subquery: join it to the source")
-        return [self._side_of(column) for column in tree.find_all(exp.Column)]
+        return [self._side_of(column)[:2] for column in tree.find_all(exp.Column)]
 
-    def _side_of(self, column: exp.Column) -> tuple[str, str]:
-        """Return which table a column is of, and its name there; raise `InvalidInput` if that is in doubt."""
+    def _side_of(self, column: exp.Column) -> tuple[str, str, tuple[str, ...]]:
+        """Return which table a column is of, its name there, and the path of a field in it.
+
+        Raises `InvalidInput` if that is in doubt. As in Spark, the name of a table comes before that of a column.
+        """
         parts = name_parts(column)
         places = {"target": (self.target, self.schema.names), "source": (self.source, self.source_columns)}
-        found = [
-            (side, stored)
-            for side, (alias, names) in places.items()
-            if (len(parts) == 1 or parts[-2].lower() == alias.lower())
-            and (stored := self.case_rule.find(parts[-1], names)) is not None
-        ]
-        if len(found) != 1:
-            what = "is in both tables: name one" if found else "is in neither table"
-            raise InvalidInput(f"SQL on a Lance table: column {column.sql('spark')} of MERGE {what}")
-        return found[0]
+        for begin in (1, 0):
+            found = [
+                (side, stored, parts[begin + 1 :])
+                for side, (alias, names) in places.items()
+                if len(parts) > begin
+                and (begin == 0 or parts[0].lower() == alias.lower())
+                and (stored := self.case_rule.find(parts[begin], names)) is not None
+            ]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                break
+        what = "is in both tables: name one" if found else "is in neither table"
+        raise InvalidInput(f"SQL on a Lance table: column {column.sql('spark')} of MERGE {what}")
 
     def _plain(self, text: str) -> str:
         """Return an expression with each column as its table and its name there."""
@@ -144,5 +154,5 @@ class MergeNames:
     def _with_full_name(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
-        side, name = self._side_of(node)
-        return exp.column(name, table=side, quoted=True)
+        side, name, field = self._side_of(node)
+        return exp.column(".".join((name, *field)), table=side, quoted=True)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
+from pyspark.sql.types import DataType
 
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
+from lance_ops.spark.translation import assigned_columns
 
 __all__ = ["source_rows_to_merge"]
 
 
-def source_rows_to_merge(names: MergeNames, frame: DataFrame, on: str, clauses: Clauses) -> DataFrame | None:
+def source_rows_to_merge(
+    names: MergeNames, frame: DataFrame, on: str, clauses: Clauses, types: Mapping[str, DataType]
+) -> DataFrame | None:
     """Return the rows that the library's merge by key reads, by the columns that it writes, keys first.
 
     Returns None if ON has other conditions than keys, a clause reads the table's row or changes a key, or clauses need
-    different rows.
+    different rows. Values are cast to the `types` of their columns.
     """
     keys, others = names.keys_of_on(on)
     if not keys or others or clauses.updates_unmatched_by_source:
@@ -33,7 +39,8 @@ def source_rows_to_merge(names: MergeNames, frame: DataFrame, on: str, clauses: 
         if condition is None:
             return None
         rows = rows.where(condition)
-    return rows.select(*(expr(text).alias(name) for name, text in values.items()))
+    chosen = rows.select(*(expr(text).alias(name) for name, text in values.items()))
+    return chosen.select(*assigned_columns("MERGE", chosen, {name: types[name] for name in types if name not in keys}))
 
 
 def _values(

@@ -34,7 +34,7 @@ from lance_ops.spark.sql_access.merge.joined_rows import changes_by_join
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.merge.source_rows import source_rows_to_merge
 from lance_ops.spark.sql_access.queries import lance_query, run_query
-from lance_ops.spark.sql_access.row_changes import change_rows
+from lance_ops.spark.sql_access.row_changes import change_rows, plain_types
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
 from lance_ops.spark.translation import compares_keys_alike
@@ -74,22 +74,23 @@ def _source(statement: Statement) -> tuple[str, str]:
     """Read the source; return its query and its name in the statement."""
     reader = statement.reader
     if reader.accept("("):
-        query = reader.until(what="a query")
+        source, name = f"({reader.until(what='a query')})", None
         reader.expect(")")
-        alias = statement.alias("ON")
-        if alias is None:
-            raise reader.error("an alias of the source")
+    else:
         begin = reader.at
-        if reader.accept("("):
-            reader.until(what="names of columns")
-            reader.expect(")")
-            query = f"SELECT * FROM ({query}) AS {quoted_path(alias)} {reader.between(begin, reader.at)}"
-        return query, alias
-    begin = reader.at
-    name = reader.path("the source")[-1]
-    read_version_clause(reader)
-    query = f"SELECT * FROM {reader.between(begin, reader.at)}"
-    return query, statement.alias("ON") or name
+        name = reader.path("the source")[-1]
+        read_version_clause(reader)
+        source = reader.between(begin, reader.at)
+    alias = statement.alias("ON")
+    if alias is None and name is None:
+        raise reader.error("an alias of the source")
+    begin, columns = reader.at, ""
+    if alias is not None and reader.accept("("):
+        reader.until(what="names of columns")
+        reader.expect(")")
+        columns = reader.between(begin, reader.at)
+    called = alias or name or ""
+    return f"SELECT * FROM {source} AS {quoted_path(called)} {columns}", called
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class _Merge:
 
     def execute(self, current: Snapshot) -> MergeCounts:
         """Merge into the version; return the numbers of changed rows."""
-        found = source_rows_to_merge(self._names(current), self.frame, self.on, self.clauses)
+        found = source_rows_to_merge(self._names(current), self.frame, self.on, self.clauses, plain_types(current))
         unmatched = self._unmatched_by_source(current)
         if found is None or unmatched is None or not self._compares_keys_alike(current, found):
             return self._merge_joined(current)

@@ -16,6 +16,7 @@ from lance_ops.core.schema import CaseRule
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.running import map_rows
+from lance_ops.spark.sql_access.expressions import unused_name
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.translation import fit, with_moments_of
 
@@ -40,6 +41,8 @@ def change_rows(
     naming a column whose value does not fit.
     """
     names = rows.columns[2:]
+    unused = unused_name(names)
+    rows = rows.toDF(unused, f"{unused}_", *names)  # columns are found by name on the way
     stored = [with_blobs_as(snapshot.schema.field(name), pa.large_binary()) for name in names]
     change = ChosenRowsTask.of(snapshot, updated, _Fit(text_schema(pa.schema(stored), pa.string())), on)
     fitting = with_moments_of(rows, snapshot.schema.to_arrow_storage(), CaseRule.SENSITIVE)

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, lit
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DataType, StructField
+from pyspark.sql.types import DataType
 from sqlglot import exp
 
-from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import SourceOptions, visible_schema
 from lance_ops.spark.sql_access.expressions import parse_expression, quoted_path
 from lance_ops.spark.sql_access.queries import run_query
+from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
 from lance_ops.spark.sql_access.statement import Statement, TableInStatement
-from lance_ops.spark.translation import assigned_value, has_nanoseconds, is_nested
+from lance_ops.spark.translation import assigned_columns, has_nanoseconds
 
-__all__ = ["computed_rows", "delete_computed", "update_computed"]
+__all__ = ["computed_rows", "delete_computed", "plain_types", "update_computed"]
 
 
 def computed_rows(
@@ -58,33 +60,31 @@ def update_computed(
     Raises `UnsupportedFeature` for a new value that Spark would cut, `SchemaMismatch` for one that cannot be assigned,
     and as `change_rows` does.
     """
-    _check_nanoseconds(statement, snapshot, values)
-    rows = computed_rows(statement, snapshot, table, condition, values)
-    types = {field.name: field.dataType for field in from_arrow_schema(visible_schema(_options(snapshot), snapshot))}
-    assigned = (_assigned(field, types[field.name]) for field in rows.schema.fields[1:])
-    return change_rows(
-        statement, snapshot, rows.select(lit("UPDATE"), ROW_ADDRESS, *assigned), values, "update"
-    ).updated
-
-
-def _options(snapshot: Snapshot) -> SourceOptions:
-    return SourceOptions(path=snapshot.uri)
-
-
-def _check_nanoseconds(statement: Statement, snapshot: Snapshot, values: Mapping[str, str]) -> None:
-    fine = tuple(field.name for field in snapshot.schema.fields if has_nanoseconds(field))
     for name, text in values.items():
-        read = {column.name for column in parse_expression(text).find_all(exp.Column)}
-        if name in fine and any(statement.case_rule.find(each, fine) for each in read):
-            raise UnsupportedFeature(f"{name} = {text}: Spark cuts the nanoseconds of the value that it reads")
+        _check_value(statement, snapshot.schema, name, text)
+    rows = computed_rows(statement, snapshot, table, condition, values)
+    columns = assigned_columns("UPDATE", rows, plain_types(snapshot))
+    return change_rows(statement, snapshot, rows.select(lit("UPDATE"), *columns), values, "update").updated
 
 
-def _assigned(field: StructField, kind: DataType) -> Column:
-    """Return the values of a column as Spark assigns them to one of this type; nested values stay as they are."""
-    value = col(quoted_path(field.name))
-    what = f"column {field.name!r} of type {kind.simpleString()}"
-    if is_nested(kind) != is_nested(field.dataType) and field.dataType.typeName() != "void":
-        raise SchemaMismatch(f"UPDATE: {what} gets a {field.dataType.simpleString()}: cast the value")
-    if not is_nested(kind):
-        value = assigned_value(value, field.dataType, kind, f"UPDATE: a value does not fit {what}")
-    return value.alias(field.name)
+def plain_types(snapshot: Snapshot) -> dict[str, DataType]:
+    """Return the types that Spark sees of a table's columns, but for blobs, which it sees described."""
+    visible = from_arrow_schema(visible_schema(SourceOptions(path=snapshot.uri), snapshot))
+    blobs = {column.name for column in snapshot.schema.fields if column.holds_blobs_v2}
+    return {field.name: field.dataType for field in visible if field.name not in blobs}
+
+
+def _check_value(statement: Statement, schema: Schema, name: str, text: str) -> None:
+    """Raise `UnsupportedFeature` for a value that would be cut, or be none or several for a row."""
+    tree = parse_expression(text)
+    if tree.find(exp.UDTF) is not None:
+        raise UnsupportedFeature(f"{name} = {text}: a function that gives several rows, as the value of one row")
+    if not has_nanoseconds(schema.field(name)):
+        return
+    fine = tuple(column.name for column in schema.fields if has_nanoseconds(column))
+    read = {part for column in tree.find_all(exp.Column) for part in name_parts(column)}
+    if tree.find(exp.Query) is not None or any(statement.case_rule.find(part, fine) for part in read):
+        raise UnsupportedFeature(
+            f"{name} = {text}: Spark cuts the nanoseconds of the values that it reads (write the moment, or use "
+            "LanceDataset.update)"
+        )
