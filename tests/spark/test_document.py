@@ -90,8 +90,9 @@ class Elsewhere(ast.NodeTransformer):
             value = value.replace("/data", str(self.folder)).replace("s3://lake", str(self.folder / "lake"))
         return ast.copy_location(ast.Constant(value), node)
 
-    def visit_Dict(self, node: ast.Dict) -> ast.Dict:
-        return ast.copy_location(ast.Dict([], []), node)
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        value = ast.Dict([], []) if node.arg == "storage_options" else self.visit(node.value)
+        return ast.copy_location(ast.keyword(node.arg, ast.copy_location(value, node.value)), node)
 
 
 @pytest.mark.spark

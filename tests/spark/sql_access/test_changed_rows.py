@@ -15,6 +15,7 @@ from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import InThreads
 from lance_ops.spark import sql
+from lance_ops.spark.sql_access.row_changes import statements
 from tests.spark.sql_access.shown_rows import first, stored
 
 if TYPE_CHECKING:
@@ -59,6 +60,20 @@ def test_a_change_that_lost_to_another_is_of_the_version_after_it(
     else:
         assert {number: found[number] for number in after} == after
     assert LanceDataset(uri).version == 3
+
+
+@pytest.mark.parametrize("condition", ["", "WHERE id > 2", "WHERE numbers.s IN ('a', 'b') AND NOT x = 3"])
+def test_a_condition_that_means_the_same_to_both_needs_no_query_of_spark(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("Spark was asked")
+
+    shown = run(f"SELECT id FROM numbers {condition}").count()
+    monkeypatch.setattr(statements, "delete_computed", fail)
+    assert first(run(f"DELETE FROM numbers {condition}")) == {"num_affected_rows": shown}
+    with pytest.raises(AssertionError, match="Spark was asked"):
+        run("DELETE FROM numbers WHERE id + 1 = 2")
 
 
 def test_a_column_that_is_named_like_an_address_is_not_one(run: Any, lake: Path) -> None:

@@ -118,12 +118,14 @@ def _delete(statement: Statement) -> DataFrame | None:
     table = statement.named_table("WHERE")
     if table is None:
         return None
-    condition = reader.rest("a condition") if reader.accept("WHERE") else "true"
+    condition = reader.rest("a condition") if reader.accept("WHERE") else None
     reader.end()
     opened = statement.tables.open(table.description)
 
     def attempt(current: Snapshot) -> int:
         target, runner = LanceDataset.of(current), statement.runner
+        if condition is None:
+            return target.delete("true", conflict_retries=0, runner=runner)["num_deleted_rows"]
         predicate = statement.predicate(current.schema, condition, table.qualifier)
         if predicate is not None:
             return target.delete(predicate.to_sql(), conflict_retries=0, runner=runner)["num_deleted_rows"]
