@@ -135,7 +135,7 @@ class ChosenRowsTask:
                     num_inserted += len(added)
                     keys.append(encode_keys(snapshot, self.on, added))
             fragments = (*writer.finish(), *(new.finish() if new is not writer else ()))
-        twice = updated.twice if updated.twice is not None else updated.first_in(deleted)
+        twice = updated.chosen_twice(deleted)
         return ChosenRowsOutcome(
             updated.serialized(), deleted.serialized(), fragments, num_inserted, _joined(keys), twice
         )
@@ -166,7 +166,7 @@ def commit_chosen(
                 raise RowChosenTwice(outcome.chosen_twice)
             updated.add_serialized(outcome.updated_offsets)
             deleted.add_serialized(outcome.deleted_offsets)
-        twice = updated.twice if updated.twice is not None else updated.first_in(deleted)
+        twice = updated.chosen_twice(deleted)
         if twice is not None:
             raise RowChosenTwice(twice)
         counts = MergeCounts(sum(each.num_inserted for each in outcomes), updated.num_rows, deleted.num_rows)
@@ -209,8 +209,10 @@ class _Chosen:
         for fragment_id, data in offsets.items():
             self._add(fragment_id, BitMap.deserialize(data))
 
-    def first_in(self, other: _Chosen) -> int | None:
-        """Return the address of a row that is in both; None if there is none."""
+    def chosen_twice(self, other: _Chosen) -> int | None:
+        """Return the address of a row that was added twice, or is in the other rows, too; None if there is none."""
+        if self.twice is not None:
+            return self.twice
         for fragment_id, offsets in self.offsets.items():
             both = offsets & other.offsets.get(fragment_id, BitMap())
             if both:

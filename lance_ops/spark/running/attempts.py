@@ -72,7 +72,7 @@ class Attempts(Generic[T, R]):
     def report(self, index: int, task: T) -> Reported:
         """Return the outcome or the error; raise an error that another attempt may not meet.
 
-        The outcome is pickled here, so that one which cannot be is an error of the task. Spark then copies its bytes.
+        The outcome is pickled here: an outcome that cannot be pickled is an error of the task. Spark copies the bytes.
         """
         try:
             with file_names_of_job(self.token):

@@ -238,8 +238,8 @@ class QueryNeeds:
                 pairs += names.items()
                 continue
             parts = name_parts(inner) if isinstance(inner, exp.Column) else ()
-            reads_no_target = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() == alias)
-            found = self.case_rule.find(parts[-1], tuple(names)) if reads_no_target else None
+            is_of_source = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() == alias)
+            found = self.case_rule.find(parts[-1], tuple(names)) if is_of_source else None
             pairs.append((each.alias_or_name, None if found is None else names[found]))
         shown: dict[str, str] = {}
         for name, column in pairs:

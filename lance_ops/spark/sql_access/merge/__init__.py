@@ -1,7 +1,4 @@
-"""MERGE INTO: read the statement, choose the rows that the library's merge by key reads, and execute it.
-
-A statement whose source alone gives these rows is executed from it; every other one joins both tables first.
-"""
+"""MERGE INTO: read the statement, and execute it by key or, after Spark has joined both tables, by row address."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Choices:
 
     matched: Sequence[Choice]
     unmatched_by_target: Sequence[Choice]
-    unmatched_by_source: Sequence[Choice] = ()
+    unmatched_by_source: Sequence[Choice]
 
     def __iter__(self) -> Iterator[Choice]:
         yield from self.matched

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.data_source import SourceOptions, visible_schema
 from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.merge.choices import Choice, Choices, choose_rows
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
+from lance_ops.spark.sql_access.row_changes import visible_types
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import has_nanoseconds
 
@@ -34,9 +33,7 @@ def changes_by_join(names: MergeNames, frame: DataFrame, snapshot: Snapshot, on:
     _check_read(names, read)
     paths = [f"`{name}`" if "." in name else name for name in names.schema.names if name in read]
     table = TableQuery(frame.sparkSession, snapshot).select(*paths, ROW_ADDRESS).load()
-    visible = visible_schema(SourceOptions.parse({"path": snapshot.uri}), snapshot)
-    types = {field.name: field.dataType for field in from_arrow_schema(visible)}
-    return choose_rows(frame, names.source, table, names.target, on, choices, types)
+    return choose_rows(frame, names.source, table, names.target, on, choices, visible_types(snapshot))
 
 
 def _choices(names: MergeNames, clauses: Clauses) -> Choices:

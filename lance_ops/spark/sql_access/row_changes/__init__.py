@@ -8,15 +8,16 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
-    from lance_ops.spark.sql_access.row_changes.computed_rows import plain_types
+    from lance_ops.spark.sql_access.row_changes.computed_rows import plain_types, visible_types
     from lance_ops.spark.sql_access.row_changes.statements import ROW_STATEMENTS
 
-__all__ = ["ROW_STATEMENTS", "change_rows", "plain_types"]
+__all__ = ["ROW_STATEMENTS", "change_rows", "plain_types", "visible_types"]
 
 _MODULES = {
     "ROW_STATEMENTS": "statements",
     "change_rows": "changed_rows",
     "plain_types": "computed_rows",
+    "visible_types": "computed_rows",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -60,7 +60,7 @@ def change_rows(
 
 @dataclass(frozen=True)
 class _Fit:
-    """Brings columns to the types in which a writer takes them."""
+    """Casts the columns of a batch to the types that a writer takes."""
 
     types: pa.Schema
 

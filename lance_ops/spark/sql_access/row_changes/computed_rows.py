@@ -27,7 +27,7 @@ from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
 from lance_ops.spark.sql_access.statement import Statement, TableInStatement
 from lance_ops.spark.translation import assigned_columns, has_nanoseconds
 
-__all__ = ["computed_rows", "delete_computed", "plain_types", "update_computed"]
+__all__ = ["computed_rows", "delete_computed", "plain_types", "update_computed", "visible_types"]
 
 
 def computed_rows(
@@ -67,11 +67,16 @@ def update_computed(
     return change_rows(statement, snapshot, rows.select(lit("UPDATE"), *columns), values, "update").updated
 
 
-def plain_types(snapshot: Snapshot) -> dict[str, DataType]:
-    """Return the types that Spark sees of a table's columns, but for blobs, which it sees described."""
+def visible_types(snapshot: Snapshot) -> dict[str, DataType]:
+    """Return the types that Spark sees of a table's columns."""
     visible = from_arrow_schema(visible_schema(SourceOptions(path=snapshot.uri), snapshot))
+    return {field.name: field.dataType for field in visible}
+
+
+def plain_types(snapshot: Snapshot) -> dict[str, DataType]:
+    """Return the types as `visible_types`, without columns of blobs: Spark sees descriptions of their values."""
     blobs = {column.name for column in snapshot.schema.fields if column.holds_blobs_v2}
-    return {field.name: field.dataType for field in visible if field.name not in blobs}
+    return {name: kind for name, kind in visible_types(snapshot).items() if name not in blobs}
 
 
 def _check_value(statement: Statement, schema: Schema, name: str, text: str) -> None:

@@ -21,7 +21,7 @@ class KeyCondition:
 
 
 def key_condition(condition: str) -> KeyCondition | None:
-    """Return a condition of this shape by its parts; None for any other, also for one with other conditions beside."""
+    """Return the parts of such a condition; None for any other condition, and where AND or OR joins it with others."""
     tree = parse_expression(condition).unnest()
     if not isinstance(tree, exp.In) or tree.args.get("query") is None or not isinstance(tree.this, exp.Column):
         return None

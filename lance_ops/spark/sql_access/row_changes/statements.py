@@ -110,8 +110,8 @@ def _by_position(frame: DataFrame, names: list[str], statement: Statement) -> Da
 def _delete(statement: Statement) -> DataFrame | None:
     """DELETE FROM t [WHERE condition].
 
-    The library finds the rows of a condition that means the same to both, and joins `column IN (query)` by key. Spark
-    finds the rows of every other condition.
+    The library finds the rows if the condition means the same to Spark and to the library. It joins `column IN (query)`
+    by key. Spark finds the rows of every other condition.
     """
     reader = statement.reader
     reader.expect("FROM")
