@@ -150,7 +150,7 @@ def test_an_interrupted_command_says_so_in_one_line_without_what_py4j_logs(
     monkeypatch.undo()
     assert (result.exit_code, result.stderr) == (130, "interrupted: versions that were committed before stay\n")
     logging.getLogger().warning("another's")
-    assert [record.message for record in caplog.records if record.name == "root"] == ["another's"]
+    assert [record.getMessage() for record in caplog.records if record.name == "root"] == ["another's"]
 
 
 def test_a_command_starts_spark_without_its_warning_of_pandas_and_with_all_others(
