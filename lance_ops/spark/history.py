@@ -23,7 +23,7 @@ from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.table_query import TableQuery
-from lance_ops.spark.translation import check_half_floats, check_key_types, has_nanoseconds
+from lance_ops.spark.translation import check_half_floats, check_key_types, has_nanoseconds, quoted_path
 from lance_ops.writing import retry_conflicts
 
 __all__ = ["merge_history"]
@@ -139,7 +139,7 @@ def _check(changes: DataFrame, keys: list[str], valid_from: str) -> None:
 
 
 def _column(name: str) -> Column:
-    return F.col(_quoted(name))
+    return F.col(quoted_path(name))
 
 
 def _quoted(name: str) -> str:

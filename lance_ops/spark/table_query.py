@@ -33,7 +33,7 @@ from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_sche
 from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.session_kind import check_is_running
-from lance_ops.spark.translation import row_column, session_case_rule, stored_path
+from lance_ops.spark.translation import quoted_path, row_column, session_case_rule, stored_path
 
 __all__ = ["TableQuery", "table"]
 
@@ -129,7 +129,7 @@ class TableQuery:
     def _quoted(self, path: str) -> str:
         """Return a stored path as Spark's own calls take it: a name may hold a back quote."""
         names = (path,) if path in self.snapshot.schema.names else split_path(path)
-        return ".".join(f"`{name.replace('`', '``')}`" for name in names)
+        return quoted_path(*names)
 
     def _stored(self, path: str) -> str:
         schema, rule = self.snapshot.schema, session_case_rule(self.session)

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.sql_access.dialect import SparkSql
 
-__all__ = ["conjuncts", "parse_expression", "quoted_path", "unused_name"]
+__all__ = ["conjuncts", "parse_expression", "unused_name"]
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -37,11 +37,6 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield from conjuncts(tree.expression)
     else:
         yield tree
-
-
-def quoted_path(*names: str) -> str:
-    """Return the path of a column with each name in backticks."""
-    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def unused_name(names: Sequence[str]) -> str:

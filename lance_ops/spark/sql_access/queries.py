@@ -27,6 +27,7 @@ from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_p
 from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionClause, read_version_clause
 from lance_ops.spark.sql_access.words import Reader, Word, split_words
 from lance_ops.spark.table_query import TableQuery
+from lance_ops.spark.translation import quoted_path
 
 __all__ = ["explain_query", "lance_query", "mentions_a_path", "run_query"]
 
@@ -215,7 +216,7 @@ def _with_frames(text: str, references: list[_Reference], frames: Iterable[str])
     """Return the text as a template of Spark's, with a field in place of each reference."""
     parts, at = [], 0
     for reference, name in zip(references, frames, strict=True):
-        alias = "" if reference.alias is None else " AS `" + reference.alias.replace("`", "``") + "`"
+        alias = "" if reference.alias is None else f" AS {quoted_path(reference.alias)}"
         parts += [_literal(text[at : reference.start]), f"{{{name}}}", _literal(alias)]
         at = reference.stop
     return "".join([*parts, _literal(text[at:])])

@@ -26,12 +26,12 @@ from lance_ops.core.schema import Schema
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
-from lance_ops.spark.sql_access.expressions import parse_expression, quoted_path
+from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
-from lance_ops.spark.translation import CaseRule, stored_path, with_moments_of
+from lance_ops.spark.translation import CaseRule, quoted_path, stored_path, with_moments_of
 from lance_ops.writing import retry_conflicts
 
 __all__ = [

@@ -25,9 +25,8 @@ from lance_ops.core.errors import InvalidInput, ReferenceNotFound
 from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
-from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.words import Kind, Reader
-from lance_ops.spark.translation import CaseRule, session_case_rule
+from lance_ops.spark.translation import CaseRule, quoted_path, session_case_rule
 
 __all__ = ["FORMAT", "Tables", "VersionClause", "read_version_clause", "version_or_name"]
 

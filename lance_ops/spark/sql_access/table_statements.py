@@ -29,7 +29,7 @@ from lance_ops.spark.sql_access.statement import Statement, read_key
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.table_query import TableQuery
-from lance_ops.spark.translation import arrow_schema_of, schema_from_spark
+from lance_ops.spark.translation import arrow_schema_of, quoted_path, schema_from_spark
 
 __all__ = ["TABLE_STATEMENTS"]
 
@@ -214,7 +214,7 @@ def _values_by_row(statement: Statement, opened: LanceDataset) -> DataFrame | pa
         return None
     frame = run_query(f"SELECT * FROM {reader.rest('a table or a query')}", statement.tables)
     keys = [name for name in frame.columns if name.lower() in (ROW_ADDRESS, ROW_ID)]
-    chosen = frame.select(*keys, *(f"`{name.replace('`', '``')}`" for name in names))
+    chosen = frame.select(*keys, *(quoted_path(name) for name in names))
     return statement.rows_for(chosen, opened)
 
 

@@ -23,6 +23,7 @@ from lance_ops.reading import bind_filter
 from lance_ops.spark.data_source import SourceOptions
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.session_kind import check_is_running
+from lance_ops.spark.translation import quoted_path
 from lance_ops.store import is_local, open_store
 
 __all__ = ["create_view"]
@@ -55,6 +56,8 @@ def create_view(
     that name two versions, for a moment that is none and, without showing it, for a URI that holds a secret.
     """
     check_is_running(session)
+    if not name:
+        raise InvalidInput("a view needs a name")
     if public_uri(uri) != uri:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
     path = open_store(uri).uri if is_local(uri) else uri  # Spark's processes have other folders
@@ -64,15 +67,9 @@ def create_view(
     snapshot = replace(SourceOptions.parse(options), storage_options=dict(storage_options or {})).open()
     if filter is not None:
         bind_filter(snapshot, filter)  # Spark would report a mistake only when the view is read
-    given = ", ".join(f"{_quoted(key)} {_literal(value)}" for key, value in options.items())
+    given = ", ".join(f"{quoted_path(key)} {_literal(value)}" for key, value in options.items())
     source = private_format(session, storage_options)
-    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} USING {_quoted(source)} OPTIONS ({given})")
-
-
-def _quoted(name: str) -> str:
-    if not name:
-        raise InvalidInput("a view needs a name")
-    return "`" + name.replace("`", "``") + "`"
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted_path(name)} USING {quoted_path(source)} OPTIONS ({given})")
 
 
 def _literal(text: str) -> str:

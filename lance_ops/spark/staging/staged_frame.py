@@ -16,7 +16,7 @@ from lance_ops.core.schema import CaseRule, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write_with
-from lance_ops.spark.translation import arrow_schema_of, schema_from_spark, session_case_rule, stored_paths
+from lance_ops.spark.translation import arrow_schema_of, quoted_path, schema_from_spark, session_case_rule, stored_paths
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import create_dataset, table_schema
 
@@ -43,7 +43,7 @@ def write_frame(
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
     _check_unambiguous(frame, columns, rule)
     check_key_casts(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
-    chosen = frame.select(*map(_quoted, columns)) if columns else frame
+    chosen = frame.select(*map(quoted_path, columns)) if columns else frame
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
         version = FileVersion.V2_0
@@ -71,7 +71,7 @@ def write_row_values(
     """
     rule = session_case_rule(session)
     _check_unambiguous(frame, [key, *names], rule)
-    chosen = frame.select(*(_quoted(name) for name in names))
+    chosen = frame.select(*(quoted_path(name) for name in names))
     if replaces:
         check_struct_fields(arrow_schema_of(chosen.schema), target.schema.fields)
         given = _part_of(session, chosen, target).to_arrow_storage()
@@ -80,7 +80,7 @@ def write_row_values(
         given = schema_from_spark(arrow_schema_of(chosen.schema))
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
-    keyed = frame.select(frame[_quoted(key)].alias(ROW_KEY), *(_quoted(name) for name in names))
+    keyed = frame.select(frame[quoted_path(key)].alias(ROW_KEY), *(quoted_path(name) for name in names))
     write_with(keyed, uri, "append", {}, storage_options)
 
 
@@ -110,7 +110,3 @@ def _part_of(session: SparkSession, frame: DataFrame, like: Snapshot) -> Schema:
         return like.schema.project(list(stored_paths(given, like.schema.fields, session_case_rule(session))))
     except InvalidInput as error:
         raise SchemaMismatch(f"{error}: drop it from the DataFrame, or add the column to {like.uri}") from error
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.translation.column_names import (
         FRAGMENT_ID,
         ROW_COLUMN_TYPES,
+        quoted_path,
         row_column,
         session_case_rule,
         stored_path,
@@ -55,6 +56,7 @@ __all__ = [
     "is_nested",
     "keep_types",
     "pushed_predicate",
+    "quoted_path",
     "row_column",
     "schema_for_spark",
     "schema_from_spark",
@@ -83,6 +85,7 @@ _MODULES = {
     "is_nested": "assigned_values",
     "keep_types": "types",
     "pushed_predicate": "pushdown",
+    "quoted_path": "column_names",
     "row_column": "column_names",
     "schema_for_spark": "types",
     "schema_from_spark": "types",

@@ -9,6 +9,7 @@ from pyspark.sql.functions import col, lit, raise_error, when
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.spark.translation.column_names import quoted_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -44,7 +45,7 @@ def assigned_columns(work: str, frame: DataFrame, types: Mapping[str, DataType])
 
 
 def _assigned(work: str, field: StructField, wanted: DataType | None) -> Column:
-    value = col("`" + field.name.replace("`", "``") + "`")
+    value = col(quoted_path(field.name))
     if wanted is None or (isinstance(field.dataType, NullType) and is_nested(wanted)):
         return value
     what = f"column {field.name!r} of type {wanted.simpleString()}"

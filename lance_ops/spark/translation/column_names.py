@@ -18,7 +18,15 @@ from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FRAGMENT_ID", "ROW_COLUMN_TYPES", "row_column", "session_case_rule", "stored_path", "stored_paths"]
+__all__ = [
+    "FRAGMENT_ID",
+    "ROW_COLUMN_TYPES",
+    "quoted_path",
+    "row_column",
+    "session_case_rule",
+    "stored_path",
+    "stored_paths",
+]
 
 FRAGMENT_ID = "_fragid"
 """The id of a row's fragment, under the name that other Spark connectors of Lance give it."""
@@ -40,6 +48,11 @@ def session_case_rule(session: SparkSession) -> CaseRule:
 def row_column(name: str, columns: Sequence[str], case_rule: CaseRule) -> str | None:
     """Return the row column that a name means, in its own spelling; None if it means one of the table's columns."""
     return None if case_rule.find(name, columns) is not None else case_rule.find(name, tuple(ROW_COLUMN_TYPES))
+
+
+def quoted_path(*names: str) -> str:
+    """Return the path of a column with each name in backticks, as Spark's own calls and SQL take it."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def stored_path(path: str, schema: Schema, case_rule: CaseRule) -> str:

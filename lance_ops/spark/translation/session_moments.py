@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from lance_ops.core.schema import CaseRule
+from lance_ops.spark.translation.column_names import quoted_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -74,5 +75,5 @@ def _field_for(field: StructField, wanted: Mapping[str, pa.DataType], case_rule:
 
 
 def _chosen(name: str, kind: DataType | None) -> Column:
-    column = col("`" + name.replace("`", "``") + "`")
+    column = col(quoted_path(name))
     return column if kind is None else column.cast(kind).alias(name)

@@ -16,9 +16,9 @@ from pyspark.sql.types import DataType, NullType
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS
-from lance_ops.spark.sql_access.expressions import quoted_path, unused_name
+from lance_ops.spark.sql_access.expressions import unused_name
 from lance_ops.spark.sql_access.merge.clauses import Action
-from lance_ops.spark.translation import assigned_value, is_nested
+from lance_ops.spark.translation import assigned_value, is_nested, quoted_path
 
 __all__ = ["Choice", "Choices", "choose_rows"]
 

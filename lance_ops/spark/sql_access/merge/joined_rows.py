@@ -10,13 +10,12 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.merge.choices import Choice, Choices, choose_rows
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.row_changes import visible_types
 from lance_ops.spark.table_query import TableQuery
-from lance_ops.spark.translation import has_nanoseconds
+from lance_ops.spark.translation import has_nanoseconds, quoted_path
 
 __all__ = ["changes_by_join"]
 

@@ -8,10 +8,10 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.spark.sql_access.dialect import SparkSql
-from lance_ops.spark.sql_access.expressions import conjuncts, parse_expression, quoted_path
+from lance_ops.spark.sql_access.expressions import conjuncts, parse_expression
 from lance_ops.spark.sql_access.merge.clauses import Clause
 from lance_ops.spark.sql_access.query_needs import name_parts
-from lance_ops.spark.translation import CaseRule
+from lance_ops.spark.translation import CaseRule, quoted_path
 
 __all__ = ["MergeNames"]
 

@@ -28,7 +28,6 @@ from lance_ops.core.predicate.tree import TRUE, any_of
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanRequest, take_addresses
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.sql_access.expressions import quoted_path
 from lance_ops.spark.sql_access.merge.clauses import Clauses, read_clauses
 from lance_ops.spark.sql_access.merge.joined_rows import changes_by_join
 from lance_ops.spark.sql_access.merge.names import MergeNames
@@ -37,7 +36,7 @@ from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.row_changes import change_rows, plain_types
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
-from lance_ops.spark.translation import compares_keys_alike
+from lance_ops.spark.translation import compares_keys_alike, quoted_path
 
 __all__ = ["MERGE_STATEMENTS"]
 

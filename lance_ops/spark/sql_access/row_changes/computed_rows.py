@@ -20,12 +20,12 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import SourceOptions, visible_schema
-from lance_ops.spark.sql_access.expressions import parse_expression, quoted_path
+from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.queries import run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
 from lance_ops.spark.sql_access.statement import Statement, TableInStatement
-from lance_ops.spark.translation import assigned_columns, has_nanoseconds
+from lance_ops.spark.translation import assigned_columns, has_nanoseconds, quoted_path
 
 __all__ = ["computed_rows", "delete_computed", "plain_types", "update_computed", "visible_types"]
 
