@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -132,15 +133,19 @@ def test_other_commands_run_their_tasks_on_the_workers(
 def test_an_interrupted_command_says_so_in_one_line_without_what_py4j_logs(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, dataset_uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def send(*_: object, **__: object) -> str:
-        raise KeyboardInterrupt
+    send, caller = ClientServerConnection.send_command, threading.current_thread()
+
+    def interrupted(self: ClientServerConnection, command: str) -> Any:
+        if threading.current_thread() is caller:  # other threads of PySpark go on
+            raise KeyboardInterrupt
+        return send(self, command)
 
     EXAMPLES[0].begin(dataset_uri, Path(dataset_uri).parent)
     start = spark_master.start_spark
 
     def start_and_interrupt(master: str, on_progress: Any) -> OnSpark:
         runner = start(master, on_progress)
-        monkeypatch.setattr(ClientServerConnection, "send_command", send)
+        monkeypatch.setattr(ClientServerConnection, "send_command", interrupted)
         assert isinstance(runner, OnSpark)
         return runner
 
