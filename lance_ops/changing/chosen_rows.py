@@ -42,7 +42,7 @@ __all__ = ["ChosenRowsOutcome", "ChosenRowsTask", "RowChosenTwice", "commit_chos
 _ROWS_AT_ONCE = 1 << 16
 _BLOBS_AT_ONCE = 256
 _BYTES_AT_ONCE = 64 << 20
-"""About how many bytes of columns that updated rows keep a task has in memory."""
+"""About how many bytes a task has in memory at once of new values, and of the columns that updated rows keep."""
 
 
 class RowChosenTwice(InvalidInput):
@@ -285,15 +285,18 @@ def _joined(keys: Sequence[bytes | None]) -> bytes | None:
 
 
 def _together(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches, about so many at once: to read and write them has a fixed cost."""
+    """Yield the rows of batches, about so many at once, or fewer large ones: each write has a fixed cost."""
     parts: list[pa.RecordBatch] = []
-    num_rows = 0
+    num_rows = num_bytes = 0
     for batch in batches:
-        for start in range(0, batch.num_rows, most_rows):
-            parts.append(batch.slice(start, most_rows))
+        bytes_of_row = max(batch.nbytes // max(batch.num_rows, 1), 1)
+        length = min(most_rows, max(_BYTES_AT_ONCE // bytes_of_row, 1))
+        for start in range(0, batch.num_rows, length):
+            parts.append(batch.slice(start, length))
             num_rows += parts[-1].num_rows
-            if num_rows >= most_rows:
+            num_bytes += parts[-1].num_rows * bytes_of_row
+            if num_rows >= most_rows or num_bytes >= _BYTES_AT_ONCE:
                 yield pa.concat_batches(parts)
-                parts, num_rows = [], 0
+                parts, num_rows, num_bytes = [], 0, 0
     if parts:
         yield pa.concat_batches(parts)

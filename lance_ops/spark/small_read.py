@@ -25,6 +25,7 @@ from lance_ops.core.tricks import Trick
 from lance_ops.spark.data_source import LanceReader
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.partitioning import FragmentGroup
+from lance_ops.spark.session_kind import is_switched_on
 
 __all__ = ["small_frame"]
 
@@ -62,7 +63,7 @@ def small_frame(
     num_partitions = min(session.sparkContext.defaultParallelism, max(-(-table.nbytes // _BYTES_PER_PARTITION), 1))
     rows_per_batch = -(-table.num_rows // num_partitions)
     with _only_few_bytes_as_rows(session):
-        large = session.conf.get(_LARGE_OFFSETS) == "true"
+        large = is_switched_on(session, _LARGE_OFFSETS)
         made = session._create_from_arrow_table(table, schema, "UTC", False, large, rows_per_batch)
     return _with_size(session, made, table.nbytes)
 

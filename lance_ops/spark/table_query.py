@@ -93,7 +93,7 @@ class TableQuery:
         a read takes. Other reads are planned here, with indices, and Spark knows their size, by which it chooses joins;
         `planned_frame` says which ones Spark plans.
         """
-        frame = self._planned()
+        frame = self._without_rows() if self.num_rows == 0 else self._planned()
         if frame is None:
             source = private_format(self.session, self.snapshot.storage_options)
             frame = self.session.read.format(source).options(**self._options()).load(self.snapshot.uri)
@@ -105,6 +105,9 @@ class TableQuery:
         """Describe how the rows are found, one node in each line, as `LanceDataset.scanner(…).explain_plan` does."""
         reader, _ = self._reader()
         return plan_scan(self.snapshot, reader.request).explain()
+
+    def _without_rows(self) -> DataFrame:
+        return self.session.createDataFrame([], self._reader()[1])
 
     def _planned(self) -> DataFrame | None:
         reader, schema = self._reader()

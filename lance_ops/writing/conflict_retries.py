@@ -34,6 +34,7 @@ def retry_conflicts(
     begins when `timeout` is over; an attempt that runs is not ended. The time counts from the first attempt, or from
     the first conflict: then an attempt of any length is retried at least once, if `retries` allow it. Raises
     `TooManyConcurrentWriters` when the retries or the time are used up, and `InvalidInput` for a negative number.
+    Raises `VersionNotFound` if two attempts in turn miss the same version: it is one that the caller asks for.
     """
     if retries < 0:
         raise InvalidInput(f"the number of conflict retries must not be negative, not {retries}")
@@ -41,11 +42,14 @@ def retry_conflicts(
         raise InvalidInput(f"the timeout of conflict retries must not be negative, not {timeout}")
     seconds = math.inf if timeout is None else timeout.total_seconds()
     deadline = math.inf if from_first_conflict else time.monotonic() + seconds
-    current = snapshot
+    current, missing = snapshot, ""
     for retry in range(retries + 1):
         try:
             return attempt(current)
         except (RetryableConflict, VersionNotFound) as conflict:
+            if isinstance(conflict, VersionNotFound) and str(conflict) == missing:
+                raise
+            missing = str(conflict) if isinstance(conflict, VersionNotFound) else ""
             if retry == retries or time.monotonic() >= deadline:
                 limit = "no retry is left" if retry == retries else f"{seconds:g} s are over"
                 raise TooManyConcurrentWriters(

@@ -25,6 +25,7 @@ def matches(asked: spark.Filter, column: pa.Array, name: str = "x") -> list[int]
     return [row for row, held in enumerate(predicate.mask(batch).to_pylist()) if held]
 
 
+HALVES = pa.array([0.1, 2048.0], pa.float16())
 X = ("x",)
 NUMBERS = pa.array([1, 2, None, 3])
 FLOATS = pa.array([1.0, NAN, None, -0.0])
@@ -81,6 +82,8 @@ TEXTS = pa.array(["alpha", "beta", None, "alphabet"])
         (spark.EqualTo(X, "a"), pa.array(["a", "b"]).dictionary_encode(), [0]),
         (spark.EqualTo(X, b"ab"), pa.array([b"ab", b"cd"], pa.binary(2)), [0]),
         (spark.GreaterThan(X, 1.25), pa.array([1.0, 1.5], pa.float16()), [1]),
+        (spark.LessThan(X, 2048.0), HALVES, [0]),
+        (spark.GreaterThan(X, NAN), HALVES, []),
     ],
 )
 def test_a_filter_matches_what_spark_would(asked: spark.Filter, column: pa.Array, expected: list[int]) -> None:
@@ -94,10 +97,23 @@ def test_a_filter_matches_what_spark_would(asked: spark.Filter, column: pa.Array
         (spark.EqualTo(X, Decimal(1)), pa.array([Decimal(1)], pa.decimal256(40, 0))),
         (spark.EqualTo(X, [1]), pa.array([[1]])),
         (spark.EqualTo(X, 2**70), NUMBERS),
+        (spark.EqualTo(X, 0.1), HALVES),
+        (spark.LessThan(X, 2049.0), HALVES),
+        (spark.In(X, (0.5, 65521.0)), HALVES),
         (spark.EqualTo(("y",), 1), NUMBERS),
         (spark.EqualTo(("x", "a"), 1), NUMBERS),
     ],
-    ids=["cut instant", "long decimal", "list", "too large", "no such column", "no struct"],
+    ids=[
+        "cut instant",
+        "long decimal",
+        "list",
+        "too large",
+        "half",
+        "next half",
+        "no half",
+        "no such column",
+        "no struct",
+    ],
 )
 def test_a_filter_with_another_meaning_in_spark_is_not_pushed_down(asked: spark.Filter, column: pa.Array) -> None:
     assert matches(asked, column) is None

@@ -18,7 +18,7 @@ from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.spark.on_spark import OnSpark
-from lance_ops.spark.session_kind import check_is_running
+from lance_ops.spark.session_kind import check_is_running, is_switched_on
 from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
@@ -28,7 +28,7 @@ from lance_ops.spark.sql_access.row_changes import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
-from lance_ops.spark.sql_access.words import Reader
+from lance_ops.spark.sql_access.words import Kind, Reader
 
 __all__ = ["sql", "use_namespace"]
 
@@ -68,8 +68,10 @@ def sql(
     """
     check_is_running(session)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
-    tables = Tables(session, known, dict(storage_options or {}), args)
     reader = Reader(query)
+    tables = Tables(
+        session, known, dict(storage_options or {}), args, has_quoted_names=_has_quoted_names(session, reader)
+    )
     statement = Statement(reader, tables, runner or OnSpark(session), dict(raw_storage_options or {}))
     head = reader.next.upper if reader.next is not None else ""
     if head == "WITH":
@@ -98,6 +100,13 @@ def sql(
                 reader.accept("TABLE")
                 statement.lance_table()
         raise
+
+
+def _has_quoted_names(session: SparkSession, reader: Reader) -> bool:
+    """Return whether the statement has names in double quotes, because the session reads these as names."""
+    return any(word.kind is Kind.TEXT and reader.text[word.start] == '"' for word in reader.words) and all(
+        is_switched_on(session, f"spark.sql.ansi.{name}") for name in ("enabled", "doubleQuotedIdentifiers")
+    )
 
 
 def _check_only_reads(statement: Statement) -> None:

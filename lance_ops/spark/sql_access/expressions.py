@@ -1,4 +1,8 @@
-"""Parse expressions of Spark's SQL, to see which columns and conditions are in them."""
+"""Parse expressions of Spark's SQL, to see which columns and conditions are in them.
+
+What goes to Spark is a piece of the text itself. What sqlglot writes from a tree may mean something else: it leaves out
+arguments that it does not know.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.sql_access.dialect import SparkSql
+from lance_ops.spark.sql_access.words import Reader
 
-__all__ = ["conjuncts", "parse_expression", "unused_name"]
+__all__ = ["conjunct_texts", "conjuncts", "parse_expression", "sides_of_equality", "unused_name"]
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -31,12 +36,63 @@ def parse_expression(text: str) -> exp.Expr:
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the conditions that AND joins, in brackets or not."""
-    tree = tree.unnest()
-    if isinstance(tree, exp.And):
-        yield from conjuncts(tree.this)
-        yield from conjuncts(tree.expression)
+    todo = [tree]  # a statement that a program wrote may have thousands
+    while todo:
+        part = todo.pop().unnest()
+        if isinstance(part, exp.And):
+            todo += [part.expression, part.this]
+        else:
+            yield part
+
+
+def conjunct_texts(text: str) -> list[str]:
+    """Return the conditions that AND joins, as the text has them; the whole text if its words leave a doubt."""
+    found = list(_conjunct_texts(text))
+    try:
+        trees = [parse_expression(part).unnest() for part in found]
+    except InvalidInput:  # as of BETWEEN … AND …
+        return [text]
+    return found if trees == list(conjuncts(parse_expression(text))) else [text]
+
+
+def _conjunct_texts(text: str) -> Iterator[str]:
+    text = _without_brackets(text)
+    reader, parts = Reader(text), list[str]()
+    while not parts or reader.accept("AND"):
+        parts.append(reader.until("AND", what="a condition"))
+    if len(parts) == 1:
+        yield text
     else:
-        yield tree
+        for part in parts:
+            yield from _conjunct_texts(part)
+
+
+def sides_of_equality(text: str) -> tuple[str, str] | None:
+    """Return the texts on both sides of `=`; None for another condition, or if its words leave a doubt."""
+    tree = parse_expression(text).unnest()
+    if not isinstance(tree, exp.EQ):
+        return None
+    reader = Reader(_without_brackets(text))
+    try:
+        left = reader.until("=", what="an expression")
+        reader.expect("=")
+        reader.accept("=")
+        right = reader.rest("an expression")
+        trees = [parse_expression(side).unnest() for side in (left, right)]
+    except InvalidInput:  # as of `a <= b = c`
+        return None
+    return (left, right) if trees == [tree.this.unnest(), tree.expression.unnest()] else None
+
+
+def _without_brackets(text: str) -> str:
+    """Return an expression without the brackets around it."""
+    reader = Reader(text)
+    while reader.accept("("):
+        inner = reader.until(what="an expression")
+        if not (reader.accept(")") and reader.ended):
+            break
+        text, reader = inner, Reader(inner)
+    return text
 
 
 def unused_name(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ types mean what they mean to Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlglot
@@ -37,10 +37,14 @@ _COUNTED = "_rowaddr"
 
 @dataclass(frozen=True)
 class _Reference:
-    """A table in the text at `[start, stop)`, with its version; `alias` names it where the text does not."""
+    """A table in the text at `[start, stop)`, with its version.
+
+    `alias` names it where the text does not, at the place `alias_at` behind it and its sample.
+    """
 
     start: int
     stop: int
+    alias_at: int
     table: exp.Table
     found: TableDescription
     clause: VersionClause | None
@@ -121,7 +125,7 @@ def _bind(text: str, tables: Tables) -> _BoundQuery | None:
     if parsed is None:
         return None
     tree, clauses = parsed
-    references = sorted(_references(tree, clauses, tables), key=lambda each: each.start)
+    references = sorted(_references(tree, clauses, words, tables), key=lambda each: each.start)
     if not references:
         return None
     needs = QueryNeeds(tree, words, tables.case_rule)
@@ -167,11 +171,15 @@ def _parse(text: str, words: list[Word]) -> tuple[exp.Expr, dict[int, tuple[int,
     return tree, clauses
 
 
-def _references(tree: exp.Expr, clauses: dict[int, tuple[int, VersionClause]], tables: Tables) -> Iterator[_Reference]:
+def _references(
+    tree: exp.Expr, clauses: dict[int, tuple[int, VersionClause]], words: Sequence[Word], tables: Tables
+) -> Iterator[_Reference]:
     seen = set()
     for table in tree.find_all(exp.Table):
         last = table.this
         if not isinstance(last, exp.Identifier) or "start" not in last.meta or is_of_cte(table):
+            continue
+        if table.find_ancestor(exp.Hint) is not None:  # its places are those in the hint
             continue
         start, end = table.parts[0].meta["start"], last.meta["end"] + 1
         found = tables.find(name_parts(table))
@@ -179,8 +187,22 @@ def _references(tree: exp.Expr, clauses: dict[int, tuple[int, VersionClause]], t
             continue
         seen.add(start)
         stop, clause = clauses.get(end, (end, None))
-        alias = None if table.alias or table.args.get("sample") or table.args.get("pivots") else last.name
-        yield _Reference(start, stop, table, found, clause, alias)
+        alias = None if table.alias or table.args.get("pivots") else last.name
+        alias_at = _end_of_sample(words, stop) if table.args.get("sample") else stop
+        yield _Reference(start, stop, alias_at, table, found, clause, alias)
+
+
+def _end_of_sample(words: Sequence[Word], start: int) -> int:
+    """Return where `TABLESAMPLE (…) [REPEATABLE (…)]` ends, which begins behind a place."""
+    depth, end = 0, start
+    for word in words:
+        if word.start < start:
+            continue
+        if depth == 0 and word.upper not in ("TABLESAMPLE", "REPEATABLE", "("):
+            break
+        depth += {"(": 1, ")": -1}.get(word.upper, 0)
+        end = word.stop
+    return end
 
 
 def _read(reference: _Reference, needs: QueryNeeds, tables: Tables, *, has_escapes: bool) -> TableQuery:
@@ -217,8 +239,9 @@ def _with_frames(text: str, references: list[_Reference], frames: Iterable[str])
     parts, at = [], 0
     for reference, name in zip(references, frames, strict=True):
         alias = "" if reference.alias is None else f" AS {quoted_path(reference.alias)}"
-        parts += [_literal(text[at : reference.start]), f"{{{name}}}", _literal(alias)]
-        at = reference.stop
+        sample = text[reference.stop : reference.alias_at]
+        parts += [_literal(text[at : reference.start]), f"{{{name}}}", _literal(sample + alias)]
+        at = reference.alias_at
     return "".join([*parts, _literal(text[at:])])
 
 

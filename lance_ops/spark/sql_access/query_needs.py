@@ -140,6 +140,8 @@ class QueryNeeds:
         """Return whether every column of a table may show in the result, or the text cannot tell."""
         if table.args.get("pivots") or _has_new_names(table) or self._has_pipes or self._is_parsed_twice(table):
             return True
+        if any(word.upper == "IDENTIFIER" for word in self.words):  # IDENTIFIER('a') names a column in a text
+            return True
         if any(join.args.get("method") == "NATURAL" for join in select.args.get("joins") or ()):
             return True
         alias = table.alias_or_name.lower()
@@ -159,14 +161,13 @@ class QueryNeeds:
         if any(isinstance(each, exp.Star) for each in select.expressions) and self._is_inner(select):
             return {word.value for word in self.words if word.is_name}
         alias = table.alias_or_name.lower()
-        others = {other.alias_or_name.lower() for other in self.tree.find_all(exp.Table, exp.Subquery)} - {alias}
         asked: set[str] = set()
         for column in select.find_all(exp.Column):
             parts = name_parts(column)
             if len(parts) > 1 and alias in (part.lower() for part in parts[:-1]):
                 asked.update(parts)
-            elif len(parts) == 1 or parts[0].lower() not in others:
-                asked.add(parts[0])
+            else:
+                asked.add(parts[0])  # of another table, or a struct of this one
         names = list(self.tree.find_all(exp.Identifier))
         asked.update(name.name for name in names if not isinstance(name.parent, _HOLD_OTHER_NAMES))
         known = {name.meta.get("start") for name in names}
@@ -200,8 +201,8 @@ class QueryNeeds:
 
     def _is_parsed_twice(self, table: exp.Table) -> bool:
         start = table.this.meta.get("start")
-        same = [other for other in self.tree.find_all(exp.Table) if other.this.meta.get("start") == start]
-        return len(same) > 1
+        others = (each for each in self.tree.find_all(exp.Table) if each.find_ancestor(exp.Hint) is None)
+        return len([each for each in others if each.this.meta.get("start") == start]) > 1
 
     # -- conditions -----------------------------------------------------------------------------------------------
 
@@ -341,4 +342,13 @@ def _shows_rows(select: exp.Select) -> bool:
     is_source = isinstance(holder, exp.CTE | exp.Exists) or (
         isinstance(holder, exp.Subquery) and isinstance(holder.parent, exp.From | exp.Join)
     )
-    return not is_source or select.args.get("distinct") is not None
+    return not is_source or select.args.get("distinct") is not None or _counts_columns(select)
+
+
+def _counts_columns(select: exp.Select) -> bool:
+    """Return whether a SELECT groups by what it shows, or sorts by the place of a column or by all of them."""
+    if select.args.get("group") is not None:
+        return True
+    orders = [select.args[name] for name in ("order", "sort", "cluster") if select.args.get(name) is not None]
+    keys = [key.this if isinstance(key, exp.Ordered) else key for order in orders for key in order.expressions]
+    return any(not isinstance(key, exp.Column) or key.name.upper() == "ALL" for key in keys)

@@ -23,6 +23,7 @@ from lance_ops.core.errors import (
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
+from lance_ops.reading import ROW_ADDRESS
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
@@ -38,6 +39,7 @@ __all__ = [
     "Statement",
     "TableInStatement",
     "assigned_column",
+    "check_has_no_addresses",
     "check_no_default",
     "check_values",
     "read_key",
@@ -299,6 +301,12 @@ def _without_table(path: tuple[str, ...], tables: Sequence[str | None]) -> tuple
     """Return the path of a column without the name of the table that may stand before it."""
     has_table = len(path) == 2 and path[0].lower() in (name.lower() for name in tables if name)
     return path[1:] if has_table else path
+
+
+def check_has_no_addresses(statement: Statement, snapshot: Snapshot) -> None:
+    """Raise `UnsupportedFeature` for a table with a column `_rowaddr`, by which Spark would name its rows."""
+    if statement.case_rule.find(ROW_ADDRESS, snapshot.schema.names) is not None:
+        raise UnsupportedFeature(f"a change by an expression of Spark, of a table that has a column {ROW_ADDRESS!r}")
 
 
 def check_no_default(text: str) -> None:

@@ -14,6 +14,7 @@ on their arguments, and none that can be joined `LATERAL`. So `lance_scan` and `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -173,11 +174,31 @@ def _indices(snapshot: Snapshot) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_INDICES)
 
 
+@dataclass
+class _Settled(AnalyzeResult):
+    """What Spark keeps of a call between its plan and its rows: the columns, and the version that they are of."""
+
+    version: SourceOptions | None = None
+
+    @classmethod
+    def of(cls, schema: StructType, options: SourceOptions) -> _Settled:
+        """Return the columns and the version, without the storage options, which no plan shows."""
+        return cls(schema=schema, version=replace(options, storage_options={}))
+
+    def options(self, storage_options: Mapping[str, str]) -> SourceOptions:
+        """Return what opens the version."""
+        assert self.version is not None
+        return replace(self.version, storage_options=dict(storage_options))
+
+
 def _scan(storage_options: Mapping[str, str]) -> type[Any]:
     """Return `lance_scan(uri, version, columns, filter, tag, branch, timestamp)`; all but the URI may be left out."""
     options_of = partial(_source_options, storage_options)
 
     class Scan:
+        def __init__(self, settled: _Settled) -> None:
+            self._settled = settled
+
         @staticmethod
         def analyze(
             uri: AnalyzeArgument,
@@ -191,8 +212,8 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             given = _named(version, columns, filter, tag, branch, timestamp)
             with without_frames():
                 values = {name: _constant(argument) for name, argument in given.items()}
-                shown, _ = _columns_and_reader(options_of(_constant(uri), **values))
-                return AnalyzeResult(schema=shown)
+                settled = options_of(_constant(uri), **values).settled()
+                return _Settled.of(_reader(settled)[0], settled)
 
         def eval(
             self,
@@ -205,8 +226,7 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             timestamp: str | None = None,
         ) -> Iterator[tuple[Any, ...]]:
             with without_frames():
-                given = _named(version, columns, filter, tag, branch, timestamp)
-                _, reader = _columns_and_reader(options_of(uri, **given))
+                _, reader = _reader(self._settled.options(storage_options))
                 for partition in reader.partitions():
                     for batch in reader.read(partition):
                         yield from _rows(batch)
@@ -214,9 +234,8 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
     return Scan
 
 
-def _columns_and_reader(options: SourceOptions) -> tuple[StructType, LanceReader]:
+def _reader(settled: SourceOptions) -> tuple[StructType, LanceReader]:
     """Return the columns of a scan and its reader, which has checked the filter."""
-    settled = options.settled()
     columns = from_arrow_schema(visible_schema(settled))
     return columns, LanceReader(settled, columns)
 
@@ -241,9 +260,12 @@ def _source_options(storage_options: Mapping[str, str], uri: Any, **given: Any) 
 
 def _changes(storage_options: Mapping[str, str]) -> type[Any]:
     """Return `lance_changes(uri, begin, end, branch)`: what became of rows from one version to the other."""
-    open_table = partial(_open, storage_options)
+    options_of = partial(_options_of_branch, storage_options)
 
     class Changes:
+        def __init__(self, settled: _Settled) -> None:
+            self._settled = settled
+
         @staticmethod
         def analyze(
             uri: AnalyzeArgument,
@@ -252,23 +274,23 @@ def _changes(storage_options: Mapping[str, str]) -> type[Any]:
             branch: AnalyzeArgument | None = None,
         ) -> AnalyzeResult:
             with without_frames():
-                opened = open_table(*map(_constant, (uri, end, branch)))
-                return AnalyzeResult(schema=from_arrow_schema(change_schema(opened)))
+                settled = options_of(*map(_constant, (uri, end, branch))).settled()
+                return _Settled.of(from_arrow_schema(change_schema(settled.open())), settled)
 
         def eval(
             self, uri: str, begin: int, end: int | None = None, branch: str | None = None
         ) -> Iterator[tuple[Any, ...]]:
             with without_frames():
-                opened = open_table(uri, end, branch)
+                opened = self._settled.options(storage_options).open()
                 for batch in read_changes(_version(begin), opened, change_schema(opened)):
                     yield from _rows(batch)
 
     return Changes
 
 
-def _open(storage_options: Mapping[str, str], uri: Any, version: Any, branch: Any) -> Snapshot:
+def _options_of_branch(storage_options: Mapping[str, str], uri: Any, version: Any, branch: Any) -> SourceOptions:
     number = None if version is None else _version(version)
-    return _source_options(storage_options, uri, version=number, branch=branch).open()
+    return _source_options(storage_options, uri, version=number, branch=branch)
 
 
 def _uri(given: Any) -> str:

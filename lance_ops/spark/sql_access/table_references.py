@@ -21,10 +21,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.api.namespaces import Namespace, TableDescription
-from lance_ops.core.errors import InvalidInput, ReferenceNotFound
+from lance_ops.core.errors import InvalidInput, ReferenceNotFound, UnsupportedFeature
 from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import CaseRule, quoted_path, session_case_rule
 
@@ -120,18 +121,21 @@ class Tables:
     """What the tables of a statement's names are. `storage_options` are those of tables that are named by a path.
 
     `args` are the values of the parameters in its queries, as `SparkSession.sql` takes them. A table in `pinned`, by
-    its location, is read at that version where the statement names none.
+    its URI, is read at that version where the statement names none. `has_quoted_names` says that the statement has
+    names in double quotes, which only Spark reads as names.
     """
 
     session: SparkSession
     namespace: Namespace | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, Any] | Sequence[Any] | None = field(default=None, repr=False)
+    has_names_in_quotes: bool = False
     pinned: Mapping[str, int] = field(default_factory=dict)
+    has_quoted_names: bool = False
 
-    def reading(self, table: TableDescription, version: int) -> Tables:
-        """Return the same names, of which those of this table mean this version."""
-        return replace(self, pinned={table.location: version})
+    def reading(self, snapshot: Snapshot) -> Tables:
+        """Return the same names, of which those of this table, by path or by name, mean this version."""
+        return replace(self, pinned={snapshot.uri: snapshot.version})
 
     def spark_sql(self, text: str, **frames: Any) -> DataFrame:
         """Return what Spark makes of a text in which `{name}` stands for a frame, with the statement's parameters.
@@ -200,10 +204,15 @@ class Tables:
         return TableDescription(uri, self.storage_options)
 
     def open(self, table: TableDescription, clause: VersionClause | None = None) -> LanceDataset:
-        """Open a version, by default the newest one."""
+        """Open a version, by default the newest one. Raises `UnsupportedFeature` beside names in double quotes."""
+        if self.has_quoted_names:
+            raise UnsupportedFeature(
+                "names in double quotes (spark.sql.ansi.doubleQuotedIdentifiers) in a statement on a Lance table: "
+                "write them in backticks, and texts in single quotes"
+            )
         opened = dataset(table.location, storage_options=table.storage_options)
         if clause is None:
-            version = self.pinned.get(table.location)
+            version = self.pinned.get(opened.uri)
             return opened if version is None else opened.checkout_version(version)
         if clause.moment is not None:
             moment = self.moment(clause.moment)

@@ -19,13 +19,15 @@ from lance_ops.core.errors import (
     InvalidInput,
     UnsupportedFeature,
 )
+from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.spark.data_source import WriteMode
 from lance_ops.spark.frame_write import create_table, write_with
 from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATIONS
-from lance_ops.spark.sql_access.statement import Statement, read_key
+from lance_ops.spark.sql_access.statement import Statement, check_has_no_addresses, read_key
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.table_query import TableQuery
@@ -150,9 +152,9 @@ def _alter_table(statement: Statement) -> DataFrame | None:
 def _add_columns(statement: Statement, opened: LanceDataset) -> None:
     """Add columns of nulls, one computed column (`c AS (expression)`), or values by row (`a, b FROM source`)."""
     reader = statement.reader
-    rows = _values_by_row(statement, opened)
-    if rows is not None:
-        opened.add_columns(rows, runner=statement.runner)
+    source = _values_by_row(reader)
+    if source is not None:
+        _retried(statement, opened, lambda table: table.add_columns(source(statement, table), runner=statement.runner))
         return
     if reader.peek("("):
         _add_nulls(statement, opened, _in_brackets(statement))
@@ -163,7 +165,13 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
         statement.check_new_name(opened, name)
         expression = _in_brackets(statement)
         reader.end()
-        opened.add_columns(_computed_values(statement, opened, name, expression), runner=statement.runner)
+        _retried(
+            statement,
+            opened,
+            lambda table: table.add_columns(
+                _computed_values(statement, table, name, expression), runner=statement.runner
+            ),
+        )
     else:
         reader.at = begin
         _add_nulls(statement, opened, reader.rest("a column with its type"))
@@ -172,7 +180,9 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
 def _computed_values(statement: Statement, opened: LanceDataset, name: str, expression: str) -> DataFrame | pa.Table:
     """Return the value that Spark computes for each row, and its address."""
     names = opened.snapshot.schema.names
-    asked = {column.name for column in parse_expression(expression).find_all(exp.Column)}
+    check_has_no_addresses(statement, opened.snapshot)
+    columns = parse_expression(expression).find_all(exp.Column)
+    asked = {part for column in columns for part in name_parts(column)}
     read = {found for each in asked if (found := statement.case_rule.find(each, names)) is not None}
     paths = [f"`{each}`" if "." in each else each for each in names if each in read]
     rows = TableQuery(statement.tables.session, opened.snapshot).select(*paths, ROW_ADDRESS).load()
@@ -193,15 +203,33 @@ def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None
 
 def _update_columns(statement: Statement, opened: LanceDataset) -> None:
     """Replace values of columns in the rows that a source names: `a, b FROM source`."""
-    rows = _values_by_row(statement, opened)
-    if rows is None:
+    source = _values_by_row(statement.reader)
+    if source is None:
         raise statement.reader.error("columns, FROM and a source with _rowaddr or _rowid")
-    opened.update_columns(rows, runner=statement.runner)
+    _retried(statement, opened, lambda table: table.update_columns(source(statement, table), runner=statement.runner))
 
 
-def _values_by_row(statement: Statement, opened: LanceDataset) -> DataFrame | pa.Table | None:
-    """Read `a, b FROM name | (query)`; return these columns with those that name rows. None if it is something else."""
-    reader = statement.reader
+def _retried(statement: Statement, opened: LanceDataset, change: Callable[[LanceDataset], object]) -> None:
+    """Change the opened version; after a conflict change the newest one, whose rows have other addresses."""
+    statement.retried(opened, lambda current: change(LanceDataset.of(current)))
+
+
+@dataclass(frozen=True)
+class _ValuesByRow:
+    """Columns of a table or a query, which also names the rows of the changed table that their values are for."""
+
+    names: list[str]
+    query: str
+
+    def __call__(self, statement: Statement, opened: LanceDataset) -> DataFrame | pa.Table:
+        """Return these columns and those that name rows. The query reads the opened version."""
+        frame = run_query(f"SELECT * FROM {self.query}", statement.tables.reading(opened.snapshot))
+        keys = [name for name in frame.columns if name.lower() in (ROW_ADDRESS, ROW_ID)]
+        return statement.rows_for(frame.select(*keys, *(quoted_path(name) for name in self.names)), opened)
+
+
+def _values_by_row(reader: Reader) -> _ValuesByRow | None:
+    """Read `a, b FROM name | (query)`; None if it is something else."""
     names: list[str] = []
     begin = reader.at
     while not reader.ended and (not names or reader.accept(",")):
@@ -212,10 +240,7 @@ def _values_by_row(statement: Statement, opened: LanceDataset) -> DataFrame | pa
     if not names or not reader.accept("FROM"):
         reader.at = begin
         return None
-    frame = run_query(f"SELECT * FROM {reader.rest('a table or a query')}", statement.tables)
-    keys = [name for name in frame.columns if name.lower() in (ROW_ADDRESS, ROW_ID)]
-    chosen = frame.select(*keys, *(quoted_path(name) for name in names))
-    return statement.rows_for(chosen, opened)
+    return _ValuesByRow(names, reader.rest("a table or a query"))
 
 
 def _drop_columns(statement: Statement, opened: LanceDataset) -> None:
@@ -240,7 +265,7 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
     reader = statement.reader
     path = statement.column_path(opened)
     if reader.accept("TYPE"):
-        data_type = _arrow_schema(_declared(f"x {reader.rest('a type')}")).field(0).type
+        data_type = _arrow_schema(_one_type(reader.rest("a type"))).field(0).type
         opened.alter_columns({"path": path, "data_type": data_type}, runner=statement.runner)
     elif reader.accept("DROP", "NOT", "NULL"):
         reader.end()
@@ -249,6 +274,14 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
         reader.expect("SET", "NOT", "NULL")
         reader.end()
         opened.alter_columns({"path": path, "nullable": False}, runner=statement.runner)
+
+
+def _one_type(text: str) -> StructType:
+    """Return a column of the type that a text names; raise `InvalidInput` if it says more than a type."""
+    declared = _declared(f"x {text}")
+    if len(declared.fields) > 1 or not declared.fields[0].nullable or declared.fields[0].metadata:
+        raise InvalidInput(f"ALTER COLUMN … TYPE {text}: give one type, and change other things by other statements")
+    return declared
 
 
 def _set_properties(statement: Statement, opened: LanceDataset) -> None:

@@ -14,6 +14,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import CaseRule, Field, Schema, split_path
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
+from lance_ops.spark.session_kind import is_switched_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +43,7 @@ ROW_COLUMN_TYPES: Mapping[str, pa.DataType] = {
 
 def session_case_rule(session: SparkSession) -> CaseRule:
     """Return the rule by which the session matches names of columns."""
-    return CaseRule(session.conf.get("spark.sql.caseSensitive", "false") == "true")
+    return CaseRule(is_switched_on(session, "spark.sql.caseSensitive"))
 
 
 def row_column(name: str, columns: Sequence[str], case_rule: CaseRule) -> str | None:

@@ -50,18 +50,34 @@ def check_key_types(work: str, given: StructType, stored: Mapping[str, DataType]
             )
 
 
-def compares_keys_alike(given: StructType, table: Schema) -> bool:
+def compares_keys_alike(given: StructType, table: Schema, *, inserts: bool = False) -> bool:
     """Return whether Spark and a merge of this library find the same keys equal.
 
-    `given` are the keys of the source, under their names in the table. The merge casts them to the table's types.
+    `given` are the keys of the source, under their names in the table. The merge casts them to the table's types, and
+    fails for a number that does not fit. So would a statement that `inserts` it; for any other, it equals no key.
     """
     for field, sent in zip(given, arrow_schema_of(given), strict=True):
-        stored = table.field(field.name).arrow_type
+        own = table.field(field.name)
+        stored = own.arrow_type
         seen = from_arrow_schema(schema_for_spark(pa.schema([("key", stored)])))["key"].dataType
-        is_rounded = pa.types.is_float16(stored) or cast_may_change(sent.type, stored)
-        if is_rounded or not _is_same_value(field.dataType, seen):
+        is_cut = pa.types.is_float16(stored) or has_nanoseconds(own) or cast_may_change(sent.type, stored)
+        if is_cut or not _is_same_value(field.dataType, seen) or not (inserts or _fits(sent.type, stored)):
             return False
     return True
+
+
+def _fits(given: pa.DataType, stored: pa.DataType) -> bool:
+    """Return whether every exact number of one type is one of the other; True for what is no exact number."""
+    least, most = _range(given), _range(stored)
+    return least is None or most is None or (most[0] <= least[0] and least[1] <= most[1])
+
+
+def _range(kind: pa.DataType) -> tuple[int, int] | None:
+    """Return the least and the greatest exact number of a type, in its last digits; None for another type."""
+    if pa.types.is_integer(kind):
+        span = 1 << kind.bit_width
+        return (0, span - 1) if pa.types.is_unsigned_integer(kind) else (-span // 2, span // 2 - 1)
+    return (1 - 10**kind.precision, 10**kind.precision - 1) if pa.types.is_decimal(kind) else None
 
 
 def _is_same_value(given: DataType, stored: DataType) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql import datasource as spark
@@ -69,8 +70,15 @@ def _is_cut(stored: pa.DataType) -> bool:
     return bool(pt.is_decimal256(stored))
 
 
+def _is_half_float(value: float) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isnan(value) or float(np.float16(value)) == value)
+
+
 def _condition(asked: spark.Filter, column: Column, seen: pa.DataType) -> Predicate | None:
     def literal(value: Any) -> Literal:
+        if pt.is_float16(column.arrow_type) and value is not None and not _is_half_float(value):
+            raise InvalidFilter(f"{value!r} lies between two half floats, and Spark compares floats")
         return Literal(pa.scalar(value, seen))
 
     try:

@@ -92,6 +92,40 @@ def test_what_only_spark_understands_is_left_to_spark(spark: SparkSession, lake:
     assert [load[3] for load in loads] == [None, None, "id = 1"]
 
 
+def test_a_hint_may_name_a_table(spark: SparkSession, lake: Path) -> None:
+    text = "/*+ BROADCAST(planes) */ flights.id, seats FROM flights JOIN planes ON flights.tail = planes.tail"
+    assert len(rows(spark, f"SELECT {text} WHERE id < 5")) == 2
+    assert len(rows(spark, f"WITH few AS (SELECT * FROM flights WHERE id < 5) SELECT {text}")) == 40
+
+
+def test_a_sampled_table_keeps_its_name(spark: SparkSession, lake: Path) -> None:
+    text = "SELECT flights.id FROM flights TABLESAMPLE (100 PERCENT) REPEATABLE (7) WHERE flights.id = 3"
+    assert rows(spark, text) == [(3,)]
+
+
+def test_the_rows_of_an_inner_query_are_those_of_all_its_columns(spark: SparkSession, lake: Path) -> None:
+    text = "SELECT sum(delay) FROM (SELECT * FROM flights ORDER BY 1 DESC LIMIT 2)"
+    assert rows(spark, text) == [(98 % 7 + 99 % 7,)]
+
+
+def test_no_row_is_read_for_a_limit_of_none(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableQuery, "_planned", None)
+    found = sql(spark, "SELECT id, tail FROM flights LIMIT 0")
+    assert (found.collect(), found.columns) == ([], ["id", "tail"])
+
+
+def test_names_in_double_quotes_are_refused_where_the_session_has_them(spark: SparkSession, lake: Path) -> None:
+    assert rows(spark, 'SELECT id FROM flights WHERE tail = "n1" LIMIT 1')
+    spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    try:
+        for text in ("SELECT id FROM flights WHERE \"tail\" = 'n1'", 'DELETE FROM flights WHERE tail = "tail"'):
+            with pytest.raises(UnsupportedFeature, match="names in double quotes"):
+                sql(spark, text)
+        assert rows(spark, 'SELECT 1 AS "one"') == [(1,)]
+    finally:
+        spark.conf.unset("spark.sql.ansi.doubleQuotedIdentifiers")
+
+
 def test_an_outer_join_keeps_the_rows_that_a_condition_would_drop(spark: SparkSession, lake: Path) -> None:
     text = (
         "SELECT count(*) FROM flights f LEFT JOIN planes p ON f.tail = p.tail AND p.seats = 100 WHERE p.seats IS NULL"

@@ -30,7 +30,8 @@ def table_of(needs: QueryNeeds, name: str) -> exp.Table:
         ("SELECT t.a FROM t WHERE t.b > 1 ORDER BY c", "a b c"),
         ("SELECT q.a FROM t AS q JOIN u ON q.b = u.x", "a b"),
         ("SELECT u.a FROM t JOIN u USING (b)", "b"),
-        ("SELECT a.x FROM t JOIN (SELECT x FROM u) a", ""),
+        ("SELECT a.x FROM t JOIN (SELECT x FROM u) a", "a"),
+        ("SELECT b.city FROM t WHERE a IN (SELECT x FROM u AS b)", "a b"),
         ("SELECT date FROM t", "date"),
         ("SELECT max(date) FROM t GROUP BY c HAVING count(b) > 1", "b c date"),
         ("SELECT count(*) FROM t", ""),
@@ -70,6 +71,11 @@ def test_columns_that_are_named_are_read(text: str, expected: str) -> None:
         "WITH q AS (SELECT * FROM t) SELECT * FROM q",
         "FROM t |> SELECT a",
         "SELECT a, b, c, `date` FROM t",
+        "SELECT sum(b) FROM (SELECT * FROM t ORDER BY 1 LIMIT 5)",
+        "SELECT sum(b) FROM (SELECT * FROM t ORDER BY ALL LIMIT 5)",
+        "SELECT sum(b) FROM (SELECT * FROM t SORT BY 1 DESC LIMIT 5)",
+        "SELECT count(*) FROM (SELECT * FROM t GROUP BY ALL)",
+        "SELECT IDENTIFIER('b') FROM t",
     ],
 )
 def test_where_the_text_leaves_a_doubt_all_columns_are_read(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,20 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lance_ops.api import LanceDataset, write_dataset
-from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.changing import chosen_rows
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature, VersionNotFound
 from lance_ops.runners import InThreads
 from lance_ops.spark import OnSpark, sql
+from lance_ops.spark.sql_access.table_references import Tables
+from lance_ops.writing import UpdatedRowWriter
 from tests.spark.sql_access.shown_rows import first, stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+PAIRS = pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.timestamp("us"))]))])
 
 
 def test_rows_are_inserted_by_position_by_columns_and_by_name(run: Any, lake: Path) -> None:
@@ -74,6 +80,79 @@ def test_rows_are_deleted_by_a_condition_and_by_a_query(run: Any, lake: Path) ->
     run("INSERT INTO numbers VALUES (1, 1, 'x')")
     run("TRUNCATE TABLE numbers")
     assert stored(lake) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "condition"),
+    [
+        pytest.param(pa.array([2048.0, 0.1, None], pa.float16()), "k = 2049", id="halves"),
+        pytest.param(pa.array([2048.0, 0.1, None], pa.float16()), "k < 0.1F", id="a float beside a half"),
+        pytest.param(pa.array([7, 8, None], pa.int32()), "k IN (SELECT 3000000000L UNION ALL SELECT 7L)", id="longs"),
+        pytest.param(pa.array([7, 8, None], pa.uint64()), "k IN (SELECT -1L UNION ALL SELECT 7L)", id="negative"),
+        pytest.param(pa.array([1, 2001, None], pa.timestamp("ns")), "k IN (SELECT k FROM keyed WHERE x = 1)", id="ns"),
+    ],
+)
+def test_a_delete_finds_the_values_that_spark_finds_equal(
+    run: Any, lake: Path, column: pa.Array, condition: str
+) -> None:
+    write_dataset(pa.table({"k": column, "x": [1, 2, 3]}), lake / "keyed.lance")
+    shown = {row["x"] for row in run(f"SELECT x FROM keyed WHERE {condition}").collect()}
+    run(f"DELETE FROM keyed WHERE {condition}")
+    assert set(LanceDataset(lake / "keyed.lance").to_table()["x"].to_pylist()) == {1, 2, 3} - shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM numbers WHERE id IN (SELECT id FROM numbers VERSION AS OF 99)",
+        "UPDATE numbers SET x = 0 WHERE id IN (SELECT id FROM numbers VERSION AS OF 99)",
+        "MERGE INTO numbers t USING (SELECT * FROM numbers VERSION AS OF 99) n ON t.id = n.id WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_a_version_that_the_statement_names_wrongly_is_no_conflict(run: Any, lake: Path, text: str) -> None:
+    with pytest.raises(VersionNotFound, match="has no version 99"):
+        run(text)
+
+
+def test_a_table_named_by_path_and_by_name_is_read_at_one_version(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, uri = Tables.open, lake / "numbers.lance"
+
+    def open_and_change(self: Tables, *args: Any) -> Any:
+        made = opened(self, *args)
+        if self.pinned and LanceDataset(uri).version == 1:
+            write_dataset(pa.table({"id": [99], "x": pa.array([9], pa.int32()), "s": ["z"]}), uri, mode="append")
+        return made
+
+    monkeypatch.setattr(Tables, "open", open_and_change)
+    text = f"UPDATE numbers SET x = (SELECT CAST(count(*) AS INT) FROM lance.`{lake}/./numbers.lance`) WHERE id = 1"
+    run(text)
+    assert LanceDataset(uri).to_table(filter="id = 1")["x"].to_pylist() == [10]
+
+
+def test_the_fields_of_an_assigned_struct_match_without_case(run: Any, lake: Path) -> None:
+    write_dataset(pa.table({"id": [1], "s": [{"x": 1, "y": None}]}, PAIRS), lake / "pairs.lance")
+    run("UPDATE pairs SET s = named_struct('Y', DATE '2026-01-02', 'X', 5)")
+    assert LanceDataset(lake / "pairs.lance").to_table()["s"].to_pylist() == [{"x": 5, "y": datetime(2026, 1, 2)}]
+
+
+def test_large_new_values_are_written_a_few_at_once(run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chosen_rows, "_BYTES_AT_ONCE", 1 << 20)
+    seen: list[int] = []
+    write_new = UpdatedRowWriter.write_new
+
+    def noted(self: UpdatedRowWriter, rows: pa.Table) -> None:
+        seen.append(rows.nbytes)
+        write_new(self, rows)
+
+    monkeypatch.setattr(UpdatedRowWriter, "write_new", noted)
+    inserts = "WHEN NOT MATCHED THEN INSERT (id, s) VALUES (n.id, repeat('x', 9999))"
+    merge = "MERGE INTO numbers t USING (SELECT id FROM range(5, 1010)) n ON t.id = n.id"
+    run(f"{merge} WHEN MATCHED AND t.x = 0 THEN DELETE {inserts}")
+    assert LanceDataset(lake / "numbers.lance").count_rows() == 1010
+    assert len(seen) > 4
+    assert max(seen) < 3 << 20
 
 
 def test_rows_are_updated(run: Any, lake: Path) -> None:

@@ -24,6 +24,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.spark import OnSpark, create_view, sql
 from lance_ops.spark.sql_access import table_statements
+from lance_ops.spark.sql_access.table_references import Tables
 from tests.pickling_runner import PicklingRunner
 from tests.spark.sql_access.shown_rows import first, stored
 
@@ -40,6 +41,38 @@ def test_a_column_is_computed_from_others_when_it_is_added(run: Any, lake: Path)
     assert LanceDataset(lake / "numbers.lance").to_table()["shown"].to_pylist()[:2] == ["0.0a", "1.0b"]
     with pytest.raises(AnalysisException, match="nope"):
         run("ALTER TABLE numbers ADD COLUMN other AS (nope + 1)")
+
+
+def test_a_computed_column_reads_fields_of_structs(run: Any, lake: Path) -> None:
+    write_dataset(pa.table({"id": [1], "city": ["no"], "place": [{"city": "Rome"}]}), lake / "places.lance")
+    run("ALTER TABLE places ADD COLUMN town AS (upper(place.city))")
+    assert stored(lake, "places") == [(1, "no", {"city": "Rome"}, "ROME")]
+
+
+@pytest.mark.parametrize(
+    "change", ["ADD COLUMN y FROM (SELECT _rowaddr, x + 1 AS y FROM numbers)", "ADD COLUMN y AS (x + 1)"]
+)
+def test_values_by_row_are_of_the_version_that_gets_them(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    opened, uri = Tables.open, lake / "numbers.lance"
+
+    def open_and_compact(self: Tables, *args: Any) -> Any:
+        made = opened(self, *args)
+        if not self.pinned:
+            LanceDataset(uri).optimize.compact_files()
+        return made
+
+    monkeypatch.setattr(Tables, "open", open_and_compact)
+    run(f"ALTER TABLE numbers {change}")
+    assert LanceDataset(uri).to_table(filter="y = x + 1").num_rows == 10
+
+
+@pytest.mark.parametrize("words", ["TYPE BIGINT, s STRING", "TYPE BIGINT NOT NULL", "TYPE BIGINT COMMENT 'c'"])
+def test_a_column_gets_one_type_in_a_statement(run: Any, lake: Path, words: str) -> None:
+    with pytest.raises(InvalidInput, match="give one type"):
+        run(f"ALTER TABLE numbers ALTER COLUMN x {words}")
+    assert LanceDataset(lake / "numbers.lance").version == 1
 
 
 def test_conditions_mean_what_they_mean_to_spark(run: Any, lake: Path) -> None:

@@ -19,6 +19,16 @@ def test_words_are_where_they_stand_and_comments_are_none() -> None:
     assert text[words[1].start : words[1].stop] == "`a``b`"
 
 
+def test_a_backslash_in_a_raw_text_escapes_nothing() -> None:
+    words = split_words("r'C:\\' R\"\\\" or 'it\\'s'")
+    assert [(word.kind, word.value) for word in words] == [
+        (Kind.TEXT, "C:\\"),
+        (Kind.TEXT, "\\"),
+        (Kind.NAME, "or"),
+        (Kind.TEXT, "it's"),
+    ]
+
+
 @pytest.mark.parametrize("text", ["SELECT 'a", "SELECT `a", "SELECT /* /* */ 1"])
 def test_what_does_not_end_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="does not end"):

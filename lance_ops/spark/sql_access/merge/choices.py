@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, NullType
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS
+from lance_ops.spark.session_kind import is_switched_on
 from lance_ops.spark.sql_access.expressions import unused_name
 from lance_ops.spark.sql_access.merge.clauses import Action
 from lance_ops.spark.translation import assigned_value, is_nested, quoted_path
@@ -134,7 +135,7 @@ class _ValueOf:
         if (
             is_nested(self.kind)
             and self._has_several_types
-            and frame.sparkSession.conf.get("spark.sql.ansi.enabled") != "true"
+            and not is_switched_on(frame.sparkSession, "spark.sql.ansi.enabled")
         ):
             raise UnsupportedFeature(
                 f"clauses of MERGE that give column {self.name!r} values of several types, in a session without "

@@ -7,8 +7,7 @@ from sqlglot import exp
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
-from lance_ops.spark.sql_access.dialect import SparkSql
-from lance_ops.spark.sql_access.expressions import conjuncts, parse_expression
+from lance_ops.spark.sql_access.expressions import conjunct_texts, parse_expression, sides_of_equality
 from lance_ops.spark.sql_access.merge.clauses import Clause
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.translation import CaseRule, quoted_path
@@ -78,36 +77,29 @@ class MergeNames:
     def is_same(self, one: str, other: str) -> bool:
         """Return whether two expressions are written alike, but for the spelling of their columns.
 
-        With a backslash they must be the same text: a setting of the session says what it means.
+        With a backslash or two quotes they must be the same text: a setting of the session says what these mean.
         """
-        return one == other if "\\" in one + other else self._plain(one) == self._plain(other)
+        if any(sign in text for sign in ("\\", "''", '""') for text in (one, other)):
+            return one == other
+        return self._with_full_names(one) == self._with_full_names(other)
 
-    def keys_of_on(self, on: str) -> tuple[dict[str, str], list[exp.Expr]]:
-        """Return the source's expression of each key column, and the other conditions.
-
-        Settings of the session say what a backslash and two quotes within a text mean, and an expression that is
-        written from its tree does not follow them. So with one of them only columns are keys.
-        """
+    def keys_of_on(self, on: str) -> tuple[dict[str, str], bool]:
+        """Return the source's expression of each key column, as ON has it, and whether ON has other conditions."""
         keys: dict[str, str] = {}
-        others: list[exp.Expr] = []
-        tree = parse_expression(on)
-        texts = [each.name for each in tree.find_all(exp.Literal) if each.is_string]
-        is_plain = "\\" not in on and not any("'" in text or '"' in text for text in texts)
-        for condition in conjuncts(tree):
+        has_others = False
+        for condition in conjunct_texts(on):
             found = self._key(condition)
-            if found is None or found[0] in keys or not (is_plain or self.source_column(found[1])):
-                others.append(condition)
+            if found is None or found[0] in keys:
+                has_others = True
             else:
                 keys[found[0]] = found[1]
-        return keys, others
+        return keys, has_others
 
-    def _key(self, condition: exp.Expr) -> tuple[str, str] | None:
+    def _key(self, condition: str) -> tuple[str, str] | None:
         """Return a column of the table and the source's expression of it; None if a condition makes no such pair."""
-        if not isinstance(condition, exp.EQ):
-            return None
-        sides = [condition.this.unnest(), condition.expression.unnest()]
-        for own, other in (sides, sides[::-1]):
-            text = other.sql(SparkSql)
+        texts = sides_of_equality(condition) or ()
+        for column_text, text in (texts, texts[::-1]) if texts else ():
+            own = parse_expression(column_text).unnest()
             if isinstance(own, exp.Column) and {side for side, _ in self._columns_of(text)} == {"source"}:
                 side, name, field = self._side_of(own)
                 column = self.source_column(text)
@@ -147,9 +139,9 @@ class MergeNames:
         what = "is in both tables: name one" if found else "is in neither table"
         raise InvalidInput(f"SQL on a Lance table: column {column.sql('spark')} of MERGE {what}")
 
-    def _plain(self, text: str) -> str:
-        """Return an expression with each column as its table and its name there."""
-        return parse_expression(text).unnest().transform(self._with_full_name).sql(SparkSql)
+    def _with_full_names(self, text: str) -> exp.Expr:
+        """Return the tree of an expression with each column as its table and its name there."""
+        return parse_expression(text).unnest().transform(self._with_full_name)
 
     def _with_full_name(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):

@@ -21,12 +21,14 @@ def source_rows_to_merge(
     """Return the rows that the library's merge by key reads, by the columns that it writes, keys first.
 
     Returns None if ON has other conditions than keys, a clause reads the table's row or changes a key, or clauses need
-    different rows. Values are cast to the `types` of their columns.
+    different rows. Values are cast to the `types` of their columns. Keys that delete rows are there once.
     """
-    keys, others = names.keys_of_on(on)
-    if not keys or others or clauses.updates_unmatched_by_source:
+    keys, has_others = names.keys_of_on(on)
+    if not keys or has_others or clauses.updates_unmatched_by_source:
         return None
     if len(clauses.matched) > 1 or len(clauses.inserted) > 1:
+        return None
+    if clauses.all_matched_delete and clauses.inserted:  # several source rows may delete one row
         return None
     matched, inserted = next(iter(clauses.matched), None), next(iter(clauses.inserted), None)
     values = _values(names, keys, matched, inserted)
@@ -40,7 +42,10 @@ def source_rows_to_merge(
             return None
         rows = rows.where(condition)
     chosen = rows.select(*(expr(text).alias(name) for name, text in values.items()))
-    return chosen.select(*assigned_columns("MERGE", chosen, {name: types[name] for name in types if name not in keys}))
+    assigned = chosen.select(
+        *assigned_columns("MERGE", chosen, {name: types[name] for name in types if name not in keys})
+    )
+    return assigned.distinct() if clauses.all_matched_delete else assigned
 
 
 def _values(

@@ -61,7 +61,7 @@ def _merge(statement: Statement) -> DataFrame | None:
     clauses = read_clauses(reader, table.qualifier, table.name)
 
     def attempt(current: Snapshot) -> MergeCounts:
-        frame = run_query(query, statement.tables.reading(table.description, current.version))
+        frame = run_query(query, statement.tables.reading(current))
         return _Merge(statement, table.qualifier, frame, source, condition, clauses).execute(current)
 
     done = statement.retried(statement.tables.open(table.description), attempt)
@@ -112,7 +112,8 @@ class _Merge:
         return self._merge_source(LanceDataset.of(current), found, unmatched)
 
     def _compares_keys_alike(self, snapshot: Snapshot, rows: DataFrame) -> bool:
-        return compares_keys_alike(StructType([rows.schema[key] for key in self._keys(snapshot)]), snapshot.schema)
+        keys = StructType([rows.schema[key] for key in self._keys(snapshot)])
+        return compares_keys_alike(keys, snapshot.schema, inserts=bool(self.clauses.inserted))
 
     def _merge_source(self, opened: LanceDataset, rows: DataFrame, unmatched: list[Predicate]) -> MergeCounts:
         """Merge by key; also delete the rows of the table that match no source row and meet one of the conditions."""

@@ -44,8 +44,9 @@ def change_rows(
     unused = unused_name(names)
     rows = rows.toDF(unused, f"{unused}_", *names)  # columns are found by name on the way
     stored = [with_blobs_as(snapshot.schema.field(name), pa.large_binary()) for name in names]
-    change = ChosenRowsTask.of(snapshot, updated, _Fit(text_schema(pa.schema(stored), pa.string())), on)
-    fitting = with_moments_of(rows, snapshot.schema.to_arrow_storage(), CaseRule.SENSITIVE)
+    types = text_schema(pa.schema(stored), pa.string())
+    change = ChosenRowsTask.of(snapshot, updated, _Fit(types, statement.case_rule), on)
+    fitting = with_moments_of(rows, snapshot.schema.to_arrow_storage(), statement.case_rule)
 
     def discard(outcome: ChosenRowsOutcome) -> None:
         outcome.pending(snapshot).abandon()
@@ -60,9 +61,10 @@ def change_rows(
 
 @dataclass(frozen=True)
 class _Fit:
-    """Casts the columns of a batch to the types that a writer takes."""
+    """Casts the columns of a batch to the types that a writer takes; fields of structs match by the case rule."""
 
     types: pa.Schema
+    case_rule: CaseRule
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return fit(batch, pa.schema([self.types.field(name) for name in batch.schema.names]))
+        return fit(batch, pa.schema([self.types.field(name) for name in batch.schema.names]), self.case_rule)

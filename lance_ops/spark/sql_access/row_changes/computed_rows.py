@@ -24,7 +24,7 @@ from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.queries import run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
-from lance_ops.spark.sql_access.statement import Statement, TableInStatement
+from lance_ops.spark.sql_access.statement import Statement, TableInStatement, check_has_no_addresses
 from lance_ops.spark.translation import assigned_columns, has_nanoseconds, quoted_path
 
 __all__ = ["computed_rows", "delete_computed", "plain_types", "update_computed", "visible_types"]
@@ -38,11 +38,10 @@ def computed_rows(
     Subqueries on the same table read the same version. The address is in the column `_rowaddr`. Raises
     `UnsupportedFeature` for a table that has such a column itself.
     """
-    if statement.case_rule.find(ROW_ADDRESS, snapshot.schema.names) is not None:
-        raise UnsupportedFeature(f"a change by an expression of Spark, of a table that has a column {ROW_ADDRESS!r}")
+    check_has_no_addresses(statement, snapshot)
     selected = ", ".join([ROW_ADDRESS, *(f"({text}) AS {quoted_path(name)}" for name, text in values.items())])
     where = "" if condition is None else f" WHERE ({condition})"
-    tables = statement.tables.reading(table.description, snapshot.version)
+    tables = statement.tables.reading(snapshot)
     return run_query(f"SELECT {selected} FROM {table.reference}{where}", tables)
 
 

@@ -149,7 +149,7 @@ def _keys_of_query(
     found = key_condition(condition)
     if found is None:
         return None
-    tables = statement.tables.reading(table.description, opened.version)
+    tables = statement.tables.reading(opened.snapshot)
     try:
         column = statement.column(opened, found.column, table.qualifier)
         values = _by_position(run_query(found.query, tables), [column], statement)

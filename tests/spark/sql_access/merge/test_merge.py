@@ -254,6 +254,25 @@ def test_a_backslash_is_what_the_session_says(spark: SparkSession, lake: Path) -
     assert [row[0] for row in merge(spark, lake, computed)[1]] == [1, 4, 5]
 
 
+def test_a_key_is_computed_by_sparks_function_as_it_is_written(spark: SparkSession, lake: Path) -> None:
+    write_dataset(pa.table({"code": ["7", "00007"], "x": [0, 0]}), lake / "codes.lance")
+    on = "MERGE INTO codes t USING (SELECT 7 AS n UNION ALL SELECT 8) n ON t.code = to_char(n.n, '00000')"
+    sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = 1")
+    sql(spark, f"{on} WHEN NOT MATCHED THEN INSERT (code, x) VALUES (to_char(n.n, '00000'), 2)")
+    sql(spark, f"{on} WHEN MATCHED AND n.n = 8 THEN UPDATE SET code = to_char(n.n, '9')")
+    rows = LanceDataset(lake / "codes.lance").to_table().to_pylist()
+    assert sorted((row["code"], row["x"]) for row in rows) == [("00007", 1), ("7", 0), ("8", 2)]
+
+
+@pytest.mark.parametrize("on", ["t.id = n.id", "t.id = n.id AND t.x > 0"])
+@pytest.mark.parametrize("inserts", ["", " WHEN NOT MATCHED THEN INSERT (id) VALUES (n.id)"])
+def test_several_source_rows_may_delete_a_row(spark: SparkSession, lake: Path, on: str, inserts: str) -> None:
+    source = "(SELECT explode(array(2L, 2L, 9L, 9L)) AS id)"
+    counts, rows = merge(spark, lake, f"t USING {source} n ON {on} WHEN MATCHED THEN DELETE{inserts}")
+    assert counts == ((3, 0, 1, 2) if inserts else (1, 0, 1, 0))
+    assert [row[0] for row in rows] == [1, 3, 4, *([9, 9] if inserts else [])]
+
+
 def test_unmatched_rows_are_updated_whether_or_not_they_have_a_key_of_their_own(
     spark: SparkSession, lake: Path
 ) -> None:
