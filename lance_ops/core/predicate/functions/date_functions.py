@@ -50,13 +50,23 @@ def date_part(part: Any, instants: Any) -> Any:
 def date_trunc(unit: Any, instants: Any) -> Any:
     """Return the beginning of the unit in which each date or timestamp lies, as a timestamp.
 
+    The units are those of the clock in the timestamp's time zone. Where the clock goes back, a beginning that it shows
+    twice is the last one that is not later. One that a change of the clock skips is the moment of the change.
+
     Raises `pa.ArrowInvalid` for an unknown unit.
     """
     name = str(unit.as_py()).lower()
     if name not in _TRUNCATIONS:
         raise pa.ArrowInvalid(f"date_trunc takes {', '.join(sorted(_TRUNCATIONS))}, not {name!r}")
     stamps = pc.cast(instants, pa.timestamp("us")) if pa.types.is_date(instants.type) else instants
-    return pc.floor_temporal(stamps, unit=name)
+    if stamps.type.tz is None:
+        return pc.floor_temporal(stamps, unit=name)
+    begun = pc.floor_temporal(pc.local_timestamp(stamps), unit=name)
+    earlier, later = (
+        pc.assume_timezone(begun, stamps.type.tz, ambiguous=which, nonexistent="latest")
+        for which in ("earliest", "latest")
+    )
+    return pc.if_else(pc.less_equal(later, stamps), later, earlier)
 
 
 def _since_1970(times: Any) -> Any:
