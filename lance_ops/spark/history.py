@@ -24,12 +24,14 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import check_half_floats, check_key_types, has_nanoseconds, quoted_path
+from lance_ops.transactions import merges_by
 from lance_ops.writing import retry_conflicts
 
 __all__ = ["merge_history"]
 
 _IS_CHANGE, _IS_LAST, _REASON = "__is_change", "__is_last", "__reason"
 _PREVIOUS, _BEFORE, _NEXT = "__previous", "__before", "__next"
+_RUN, _RUN_ENDS, _REPEATS = "__run", "__run_ends", "__repeats"
 
 
 def merge_history(
@@ -47,9 +49,9 @@ def merge_history(
     """Add changes to a table of histories as one version; return `num_added_rows` and `num_closed_rows`.
 
     `changes` has the columns `on`, `valid_from` and values. Spark reads it several times, and each time it must give
-    the same rows. A key may change several times. A change that the table has (a replay), or that repeats the values
-    before it, adds nothing; if none is left, there is no version. After a conflict all is computed again on the newest
-    version.
+    the same rows. A key may change several times. A change that the table has (a replay), or that repeats values that
+    are true then, adds nothing; if none is left, there is no version. A key whose last row has ended may come back. Two
+    runs at once by the same keys conflict. After a conflict all is computed again on the newest version.
 
     Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
     and for another value before the row that is current. Raises `UnsupportedFeature` for nanoseconds, for a key of half
@@ -69,7 +71,8 @@ def merge_history(
         merge = dataset.merge_insert([*keys, valid_from]).when_matched_update_all().when_not_matched_insert_all()
         try:
             rows = source if isinstance(used, OnSpark) else source.toArrow()
-            return merge.conflict_retries(0).execute(rows, runner=used)
+            properties = merges_by(keys)  # as another run may add a row of the same key
+            return merge.conflict_retries(0).execute(rows, transaction_properties=properties, runner=used)
         except TooManyConcurrentWriters as lost:
             raise RetryableConflict(str(lost.__cause__)) from lost
 
@@ -86,24 +89,39 @@ def _source(
     """
     named = [*keys, valid_from, *(name for name in changes.columns if name not in (*keys, valid_from))]
     told = F.struct(F.lit(True), *(_column(name) for name in named[len(keys) + 1 :]))
-    table = TableQuery(changes.sparkSession, dataset.snapshot).select(*map(_quoted, [*named, current]))
+    table = TableQuery(changes.sparkSession, dataset.snapshot).select(*map(_quoted, [*named, current, valid_to]))
     stored = table.load()
     _check_columns(table, stored, changes, [*keys, valid_from])
     known = stored.join(changes.select(*map(_column, keys)).distinct(), keys, "left_semi").select(
-        *map(_column, [*named, current])
+        *map(_column, [*named, current, valid_to])
     )
-    new = changes.select(*map(_column, named)).withColumn(current, F.lit(False))
+    no_end = F.lit(None).cast(stored.schema[valid_to].dataType)
+    new = changes.select(*map(_column, named)).withColumn(current, F.lit(False)).withColumn(valid_to, no_end)
     every = known.withColumn(_IS_CHANGE, F.lit(False)).unionByName(new.withColumn(_IS_CHANGE, F.lit(True)))
     in_order = Window.partitionBy(*map(_column, keys)).orderBy(_column(valid_from), F.col(_IS_CHANGE))
-    marked = every.withColumn(_PREVIOUS, F.lag(told).over(in_order))
+    # A run begins with each known row, and with each change that has other values than the row before it.
+    is_same = F.col(_IS_CHANGE) & F.col(_PREVIOUS).eqNullSafe(told)
+    up_to_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    marked = every.withColumn(_PREVIOUS, F.lag(told).over(in_order)).withColumn(
+        _RUN, F.count(F.when(~is_same, True)).over(up_to_here)
+    )
+    in_run = Window.partitionBy(*map(_column, [*keys, _RUN])).orderBy(_column(valid_from), F.col(_IS_CHANGE))
+    ended = marked.withColumn(_RUN_ENDS, F.first(_column(valid_to)).over(in_run))
+    repeats = is_same & (
+        F.col(_RUN_ENDS).isNull()
+        | (_column(valid_from) < F.col(_RUN_ENDS))
+        | (F.lag(_column(valid_from)).over(in_run) >= F.col(_RUN_ENDS))  # the change before it came back
+    )
     kept = (
-        marked.where(~F.col(_IS_CHANGE) | ~F.col(_PREVIOUS).eqNullSafe(told))
+        ended.withColumn(_REPEATS, repeats)
+        .where(~F.col(_REPEATS))
         .withColumn(_BEFORE, F.lag(_column(valid_from)).over(in_order))
         .withColumn(_NEXT, F.lead(_column(valid_from)).over(in_order))
         .withColumn(_IS_LAST, F.coalesce(F.lead(_IS_CHANGE).over(in_order), F.lit(True)))
     )
     _check(kept.where(F.col(_IS_CHANGE)), keys, valid_from)
-    written = kept.where(F.col(_IS_CHANGE) | (_column(current) & F.col(_NEXT).isNotNull()))
+    ends_earlier = (_column(current) & F.col(_NEXT).isNotNull()) | (F.col(_NEXT) < _column(valid_to))
+    written = kept.where(F.col(_IS_CHANGE) | ends_earlier)
     ends = [F.col(_NEXT).alias(valid_to), F.col(_NEXT).isNull().alias(current)]
     return written.select(*map(_column, named), *ends)
 

@@ -37,7 +37,7 @@ def frame(spark: SparkSession, *rows: tuple[int | None, float | None, int]) -> D
     made = ", ".join(
         f"({'NULL' if key is None else key}, {'NULL' if price is None else price}D, DATE '{day(at)}')".replace(
             "NULLD", "CAST(NULL AS DOUBLE)"
-        )
+        ).replace("nanD", "double('NaN')")
         for key, price, at in rows
     )
     return spark.sql(
@@ -74,6 +74,38 @@ def test_changes_close_rows_and_add_rows_in_one_version_and_a_replay_does_nothin
     assert (shown(dataset), dataset.version) == (expected, 2)
     again = merge_history(dataset, changes, ["id"])
     assert (again, dataset.latest_version) == ({"num_added_rows": 0, "num_closed_rows": 0}, 2)
+
+
+def history(uri: str, *rows: tuple[int, float, int, int | None, bool]) -> Any:
+    """Write rows of key, price, first day, last day and whether they are current."""
+    table = [
+        dict(zip(SCHEMA.names, (key, price, day(begin), end and day(end), current), strict=True))
+        for key, price, begin, end, current in rows
+    ]
+    return lance_ops.write_dataset(pa.Table.from_pylist(table, schema=SCHEMA), uri)
+
+
+def test_a_key_that_has_ended_comes_back_once(spark: SparkSession, dataset_uri: str) -> None:
+    dataset = history(dataset_uri, (7, 1.0, 1, 5, False), (8, float("nan"), 1, None, True))
+    # The change of the third is true then; that of the tenth begins again, and that of the eleventh repeats it.
+    changes = frame(spark, (7, 1.0, 3), (7, 1.0, 10), (7, 1.0, 11), (8, float("nan"), 2))
+    assert merge_history(dataset, changes, "id") == {"num_added_rows": 1, "num_closed_rows": 0}
+    assert [row[2:] for row in shown(dataset) if row[0] == 7] == [(1, 5, False), (10, None, True)]
+    assert merge_history(dataset, changes, "id") == {"num_added_rows": 0, "num_closed_rows": 0}
+
+
+def test_a_change_within_a_row_that_has_ended_ends_it_earlier(spark: SparkSession, dataset_uri: str) -> None:
+    dataset = history(dataset_uri, (7, 1.0, 1, 5, False))
+    merge_history(dataset, frame(spark, (7, 2.0, 3)), "id")
+    assert [row[1:] for row in shown(dataset)] == [(1.0, 1, 3, False), (2.0, 3, None, True)]
+
+
+def test_two_runs_do_not_make_two_current_rows_of_one_key(spark: SparkSession, dataset_uri: str) -> None:
+    dataset = history(dataset_uri, (8, 1.0, 1, None, True))
+    stale = lance_ops.dataset(dataset_uri)
+    merge_history(dataset, frame(spark, (7, 1.0, 2)), "id")
+    assert merge_history(stale, frame(spark, (7, 2.0, 3)), "id") == {"num_added_rows": 1, "num_closed_rows": 1}
+    assert [row[1:] for row in shown(stale) if row[0] == 7] == [(1.0, 2, 3, False), (2.0, 3, None, True)]
 
 
 @pytest.mark.parametrize(

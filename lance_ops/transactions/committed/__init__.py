@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         TOKEN,
         find_duplicate_work,
         may_have_token,
+        merges_by,
         save_token,
         token_of,
     )
@@ -50,6 +51,7 @@ __all__ = [
     "is_same_dataset",
     "manifests_newest_first",
     "may_have_token",
+    "merges_by",
     "read_manifest",
     "read_version",
     "save_token",
@@ -75,6 +77,7 @@ _MODULES = {
     "is_same_dataset": "same_history",
     "manifests_newest_first": "committed_versions",
     "may_have_token": "tokens",
+    "merges_by": "tokens",
     "read_manifest": "committed_versions",
     "read_version": "committed_versions",
     "save_token": "tokens",

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -37,6 +38,7 @@ __all__ = [
     "find_duplicate_work",
     "load_token_version",
     "may_have_token",
+    "merges_by",
     "save_token",
     "token_of",
 ]
@@ -47,6 +49,14 @@ REPLACES_PREFIX = "lance_ops.replaces."
 TOKENS_DIR = "_lance_ops/tokens"
 
 _EXCLUSIVE_WORK = ((BATCH_PREFIX, "add batch"), (REPLACES_PREFIX, "replace"))
+
+
+def merges_by(keys: Iterable[str]) -> dict[str, str]:
+    """Return the property of a transaction that merges by these keys: of two concurrent ones only one may commit.
+
+    So no key is inserted twice, although inserts of both touch no row of the other.
+    """
+    return {f"{REPLACES_PREFIX}keys={','.join(keys)}": ""}
 
 
 def token_of(transaction: Transaction | CommittedVersion) -> str | None:
