@@ -56,6 +56,18 @@ def test_what_would_end_the_worker_is_an_error_of_the_task(function: Callable[[i
         outcomes_or_raise([reported], 1, None, "token", None)
 
 
+def test_an_error_of_the_callers_own_program_comes_back_as_itself() -> None:
+    class Bad(Exception):
+        """Pickled by value, as a class of a notebook is: no module holds it under its name."""
+
+    def fail(_: int) -> None:
+        raise Bad("no")
+
+    reported = Attempts(fail, 1, "0" * 16).report(0, 7)
+    with pytest.raises(Bad, match="no"):
+        outcomes_or_raise([reported], 1, None, "token", None)
+
+
 def refuse() -> None:
     raise ValueError("not here")
 

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock, Mock
 
 import pytest
@@ -90,16 +91,29 @@ def test_as_many_tasks_run_at_once_as_the_session_has_cores(spark: SparkSession)
     assert FrameJob(spark).parallelism() == spark.sparkContext.defaultParallelism
 
 
-def test_an_interrupted_caller_interrupts_the_job_by_its_tag(monkeypatch: pytest.MonkeyPatch) -> None:
-    running = Mock(result=Mock(side_effect=KeyboardInterrupt), done=lambda: False)
-    pool = MagicMock()
+class Planning(Future[Any]):
+    """A job during which the caller is interrupted."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_caller_interrupts_the_job_by_its_tag_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, pool, tags = Planning(), MagicMock(), list[str]()
+
+    def interrupt(tag: str) -> None:
+        tags.append(tag)
+        if len(tags) == 2:  # Spark knows of no job before it has planned it
+            running.set_result([])
+
     pool.return_value.__enter__.return_value.submit.return_value = running
-    monkeypatch.setattr(frame_job, "ThreadPoolExecutor", pool)
     pool.return_value.__exit__.return_value = False
-    job: FrameJob = FrameJob(Mock())
+    monkeypatch.setattr(frame_job, "ThreadPoolExecutor", pool)
+    monkeypatch.setattr(frame_job, "_SECONDS_BETWEEN_INTERRUPTS", 0)
+    job: FrameJob = FrameJob(Mock(interruptTag=interrupt))
     with pytest.raises(KeyboardInterrupt):
         job.run(iter, [1])
-    job.session.interruptTag.assert_called_once_with(job.tag)  # type: ignore[attr-defined]  # it is a mock
+    assert tags == [job.tag, job.tag]
 
 
 @contextmanager

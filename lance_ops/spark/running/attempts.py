@@ -161,9 +161,9 @@ def _attempt_number() -> int:
 
 
 def _pickle_if_it_comes_back(error: Exception) -> bytes | None:
-    """Pickle an error, or return None if it cannot be unpickled; its text then travels alone."""
+    """Pickle an error as an outcome, or return None if it cannot be unpickled; its text then travels alone."""
     try:
-        pickled = pickle.dumps(error)
+        pickled: bytes = cloudpickle.dumps(error)  # type: ignore[no-untyped-call]
         pickle.loads(pickled)
     except Exception:  # noqa: BLE001 - a foreign class may raise anything here
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import field
 from typing import Generic, TypeVar
 from uuid import uuid4
@@ -27,6 +27,7 @@ __all__ = ["FrameJob"]
 G = TypeVar("G")
 R = TypeVar("R")
 
+_SECONDS_BETWEEN_INTERRUPTS = 0.5
 _OUTCOMES = pa.schema([("outcomes", pa.binary())])
 
 
@@ -63,8 +64,9 @@ class FrameJob:
             try:
                 return running.result()
             except BaseException:
-                if not running.done():
+                while not running.done():  # Spark interrupts nothing while it plans
                     self.session.interruptTag(self.tag)
+                    wait([running], _SECONDS_BETWEEN_INTERRUPTS)
                 raise
 
 

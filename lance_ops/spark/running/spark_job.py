@@ -49,11 +49,16 @@ class SparkJob:
             report()
         except BaseException:
             if not running.done():
-                self.session.sparkContext.cancelJobsWithTag(self.tag)
-                wait([running])
+                self._cancel(running)
             self._wait_for_tasks()
             raise
         return outcome
+
+    def _cancel(self, running: Future[R]) -> None:
+        """Cancel the job until it ends: Spark knows none of this tag while it plans."""
+        while not running.done():
+            self.session.sparkContext.cancelJobsWithTag(self.tag)
+            wait([running], _SECONDS_BETWEEN_REPORTS)
 
     def _start(self, action: Callable[[], R]) -> Future[R]:
         context, group = self.session.sparkContext, self._callers_group()
