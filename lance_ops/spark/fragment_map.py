@@ -1,7 +1,7 @@
 """Call a function with the rows of each fragment in tasks of Spark: rows never cross into the JVM.
 
 def total(batches: pa.RecordBatchReader) -> float:
-return sum(pc.sum(batch["delay"]).as_py() or 0 for batch in batches)
+    return sum(pc.sum(batch["delay"]).as_py() or 0 for batch in batches)
 
 sum(map_fragments(dataset, total, columns=["delay"], filter="delay > 60").values())
 """
@@ -54,7 +54,9 @@ def map_fragments(
         raise WrongType(f"map_fragments takes a function of a RecordBatchReader as fn, not {fn!r}")
     snapshot = dataset.snapshot
     request = ScanRequest(snapshot.schema.project([]), None if filter is None else bind_filter(snapshot, filter))
-    rows = {block.fragment.id: len(block) for block, _ in plan_scan(snapshot, request).blocks.parts}
+    rows: dict[int, int] = {}  # an index may leave several blocks of a fragment
+    for block, _ in plan_scan(snapshot, request).blocks.parts:
+        rows[block.fragment.id] = rows.get(block.fragment.id, 0) + len(block)
     dataset.scanner(columns, filter)  # so that a mistake is raised here, before a task starts
     tasks = group_evenly(rows, _MOST_TASKS)
     work = _FragmentWork(SnapshotReference.of(snapshot), fn, columns, filter)

@@ -31,7 +31,7 @@ RowRange = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class FragmentGroup(InputPartition):
-    """What one Spark task reads: neighbouring ranges of physical rows, one of each fragment."""
+    """What one Spark task reads: ranges of physical rows, in their order. A fragment may be in several groups."""
 
     row_ranges: tuple[RowRange, ...]
 
@@ -50,9 +50,9 @@ def share_blocks(
 ) -> tuple[list[FragmentGroup], int]:
     """Return groups that together have every row of the blocks, and about how many bytes their columns take.
 
-    Each block is of another fragment. `schema` has the columns to read. There are at most `num_partitions` groups; if
-    it is None, as many as keep all cores busy and each group below the size of a partition. A given number is reached
-    by cutting fragments, however small.
+    The blocks are in the order of their rows, and a fragment may have several. `schema` has the columns to read. There
+    are at most `num_partitions` groups; if it is None, as many as keep all cores busy and each group below the size of
+    a partition. A given number is reached by cutting fragments, however small.
 
     `num_slots` is how many tasks the cluster runs at once; its cores count as long as each group is worth a cut. It is
     None where no session can be asked, as in the process that plans a read of `format("lance")`: the cores of this

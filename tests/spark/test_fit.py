@@ -83,6 +83,15 @@ def test_instants_finer_than_a_microsecond_are_cut_downwards() -> None:
     assert shaped.column(0).cast(pa.int64()).to_pylist() == [1, -1, None]
 
 
+@pytest.mark.parametrize("wanted", [pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us")], ids=str)
+def test_nanoseconds_of_an_hour_that_comes_twice_are_cut(wanted: pa.DataType) -> None:
+    hours = pa.array([1_761_438_600_000_000_001 + hour * 3_600_000_000_000 for hour in range(3)], pa.int64())
+    array = hours.cast(pa.timestamp("ns", "Europe/Berlin"))
+    shaped = fit(pa.record_batch([array], names=["x"]), pa.schema([("x", wanted)])).column(0)
+    shown = [value.replace(tzinfo=None) for value in shaped.to_pylist()]
+    assert shown == [dt.datetime(2025, 10, 26, hour, 30) for hour in (2, 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("clock", "zone", "moment"),
     [

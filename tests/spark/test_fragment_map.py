@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ import pytest
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidFilter, InvalidInput, TasksLost, WrongType
 from lance_ops.runners import Job
-from lance_ops.spark import OnSpark, map_fragments
+from lance_ops.spark import OnSpark, fragment_map, map_fragments
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,6 +23,7 @@ class InOtherProcess:
     """Runs tasks as another process would: function and tasks are pickled."""
 
     num_tasks = 0
+    weights: tuple[int, ...] = ()
 
     def map(
         self,
@@ -31,7 +33,7 @@ class InOtherProcess:
         discard: Callable[[R], None] | None = None,
     ) -> list[R]:
         assert job is not None and len(job.weights) == len(tasks)
-        self.num_tasks = len(tasks)
+        self.num_tasks, self.weights = len(tasks), job.weights
         outcomes: list[R] = []
         for task in tasks:
             there, part = pickle.loads(pickle.dumps((function, task)))
@@ -69,6 +71,20 @@ def test_fragments_that_an_index_leaves_out_are_no_tasks(numbers: LanceDataset) 
     runner = InOtherProcess()
     assert map_fragments(numbers, xs, ["x"], "x = 6", runner=runner) == {1: [6]}
     assert runner.num_tasks == 1
+
+
+def test_a_task_weighs_all_rows_that_a_zone_map_leaves(dataset_uri: str) -> None:
+    values = [*[0] * 8192, *[9] * 8192, *[0] * 8192]
+    gaps = write_dataset(pa.table({"x": values}), dataset_uri)
+    gaps.create_scalar_index("x", "ZONEMAP")
+    runner = InOtherProcess()
+    assert len(map_fragments(gaps, xs, ["x"], "x = 0", runner=runner)[0]) == 2 * 8192
+    assert runner.weights == (2 * 8192,)
+
+
+def test_the_example_of_the_module_is_a_program() -> None:
+    example = str(fragment_map.__doc__).partition("\n\n")[2]
+    compile(textwrap.dedent(example), "fragment_map", "exec")
 
 
 def test_a_mistake_is_raised_before_a_task_starts(numbers: LanceDataset) -> None:

@@ -43,8 +43,6 @@ def spelled_as(schema: pa.Schema, table: pa.Schema, case_rule: CaseRule) -> pa.S
 
     Raises `SchemaMismatch` if two columns have one name in the table.
     """
-    if case_rule is CaseRule.SENSITIVE:
-        return schema
     return pa.schema(_spelled(list(schema), list(table), case_rule), schema.metadata)
 
 

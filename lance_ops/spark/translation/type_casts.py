@@ -124,8 +124,8 @@ def _offsets(array: pa.Array) -> pa.Array:
 def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.Array:
     given = array.type
     if pt.is_timestamp(given) and pt.is_timestamp(wanted) and given.unit == "ns" != wanted.unit:
-        array = pc.floor_temporal(array, unit="microsecond")
-    elif pt.is_duration(given) and given.unit == "ns" and pt.is_duration(wanted) and wanted.unit != "ns":
+        array = _without_nanoseconds(array)
+    if pt.is_duration(given) and given.unit == "ns" and pt.is_duration(wanted) and wanted.unit != "ns":
         array = array.cast(pa.duration("us"), safe=False)
     elif pt.is_timestamp(given) and pt.is_timestamp(wanted) and given.tz is not None and wanted.tz is None:
         array = pc.local_timestamp(array)  # Spark gives moments in the session's time zone
@@ -136,6 +136,13 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):
         return _attempt(lambda: as_dictionary(array, wanted), given, wanted, path)
     return _attempt(lambda: array.cast(wanted), given, wanted, path)
+
+
+def _without_nanoseconds(array: pa.Array) -> pa.Array:
+    """Return timestamps in microseconds, each the last one that is not later, in the same time zone."""
+    zone = array.type.tz
+    moments = array.cast(pa.timestamp("ns", None if zone is None else "UTC"))  # a clock shows some moments twice
+    return pc.floor_temporal(moments, unit="microsecond").cast(pa.timestamp("us", zone))
 
 
 def _attempt(cast: Callable[[], pa.Array], given: pa.DataType, wanted: pa.DataType, path: str) -> pa.Array:
