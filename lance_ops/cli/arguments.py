@@ -19,10 +19,10 @@ from lance_ops.api import LanceDataset, dataset
 from lance_ops.cli import runners
 from lance_ops.cli.progress_bar import progress_bar
 from lance_ops.committers import with_prefixes
-from lance_ops.core.durations import parse_duration
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput
 from lance_ops.core.redaction import shown_key
 from lance_ops.maintenance import repair
+from lance_ops.maintenance.cleanup import parse_duration
 from lance_ops.runners import InThreads, Runner
 from lance_ops.store import with_short_timeouts
 from lance_ops.verbs import AbsentTable, Target, Verb, options_of

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         explain_with_bounds,
     )
     from lance_ops.maintenance.cleanup.cleanup_options import CleanupBounds, CleanupOptions
+    from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
     from lance_ops.maintenance.cleanup.named_files import NamedFiles
     from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 
@@ -32,6 +33,8 @@ __all__ = [
     "cleanup_old_versions",
     "explain_cleanup_old_versions",
     "explain_with_bounds",
+    "format_duration",
+    "parse_duration",
 ]
 
 _MODULES = {
@@ -47,6 +50,8 @@ _MODULES = {
     "cleanup_old_versions": "cleanup",
     "explain_cleanup_old_versions": "cleanup",
     "explain_with_bounds": "cleanup",
+    "format_duration": "durations",
+    "parse_duration": "durations",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

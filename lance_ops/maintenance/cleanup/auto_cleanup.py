@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TypedDict
 
-from lance_ops.core.durations import format_duration, parse_duration
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
+from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["AutoCleanupConfig", "auto_cleanup_config", "clean_up_if_due", "configured_options"]

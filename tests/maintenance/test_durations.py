@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.core.durations import format_duration, parse_duration
 from lance_ops.errors import InvalidInput
+from lance_ops.maintenance.cleanup import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
