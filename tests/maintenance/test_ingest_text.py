@@ -43,6 +43,18 @@ def test_leading_zeros_stay_in_text_columns_and_names_match_without_case(tmp_pat
     }
 
 
+@BOTH
+def test_a_time_in_the_hours_of_a_clock_change_is_read_with_the_offset_before_it(
+    tmp_path: Path, isolated: bool
+) -> None:
+    schema = pa.schema([("t", pa.timestamp("ms", "Europe/Berlin"))])
+    given = "t\n29.03.2026 01:30\n29.03.2026 02:30\n29.03.2026 03:30\n25.10.2026 02:30\n25.10.2026 03:30\n"
+    text = TextReading(timestamp_formats=("%d.%m.%Y %H:%M",))
+    rows = load(tmp_path, "a.csv", given, schema, text, isolated=isolated)
+    shown = [f"{row['t'].astimezone(dt.UTC):%m-%d %H:%M}" for row in rows]
+    assert shown == ["03-29 00:30", "03-29 01:30", "03-29 01:30", "10-25 00:30", "10-25 02:30"]
+
+
 @pytest.mark.parametrize(
     ("text", "codes", "numbers"),
     [

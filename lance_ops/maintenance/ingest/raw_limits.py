@@ -74,9 +74,10 @@ class TextReading:
     name, `column_4`. Cells that are one of `null_values` are null; by default a cell of a text column is never null,
     and of another column if it is empty or one of Arrow's own words (`NULL`, `NA`, `NaN`, …). `empty_as_null`
     makes an empty cell of a text column null, too. Dates and timestamps are ISO 8601, or match one of the formats of
-    C's `strptime`; without a zone they are in the column's zone. Where the types of CSV are inferred, a text column
-    becomes a date, a timestamp or a number if all its cells in the first MiB match a format, or are numbers with
-    `thousands`; a later cell that does not match is refused.
+    C's `strptime`. A timestamp that matches a format is a time in the column's zone. If it comes twice there, it is the
+    earlier moment; if a change of the clock skips it, it is read with the offset before the change. Where the types of
+    CSV are inferred, a text column becomes a date, a timestamp or a number if all its cells in the first MiB match a
+    format, or are numbers with `thousands`; a later cell that does not match is refused.
     """
 
     delimiter: str = ","

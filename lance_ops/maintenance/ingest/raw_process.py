@@ -23,13 +23,14 @@ from typing import IO, Any, Self
 import pyarrow as pa
 import pyarrow.ipc
 
+from lance_ops.core import local_times
 from lance_ops.maintenance.ingest import raw_csv, raw_decoding, raw_json, raw_limits, raw_values
 from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, request_line
 from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawRequest
 
 __all__ = ["DECODING_MODULES", "DecodingProcess"]
 
-DECODING_MODULES = (raw_limits, raw_values, raw_csv, raw_json, raw_decoding)
+DECODING_MODULES = (local_times, raw_limits, raw_values, raw_csv, raw_json, raw_decoding)
 """What the process runs; the last one has its entry."""
 
 _KEPT = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "TMPDIR", "VIRTUAL_ENV")

@@ -1,6 +1,7 @@
 """Turn cells that were read as text into a column's type, and say what to do about a value that is none of it.
 
-The process that decodes runs this module's text, so it imports nothing but the standard library and pyarrow.
+The process that decodes runs this module's text, so it imports nothing but the standard library, pyarrow and modules
+that do the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.local_times import moments_of
 from lance_ops.maintenance.ingest.raw_limits import TextReading
 
 __all__ = ["bad_text", "form_option", "holds_text_to_parse", "is_list", "is_number", "misfit_message", "parsed"]
@@ -157,12 +159,12 @@ def _refuse(array: pa.Array, is_bad: pa.BooleanArray) -> None:
 
 
 def _moments(array: pa.Array, wanted: pa.DataType, formats: tuple[str, ...]) -> pa.Array:
-    """Parse timestamps by the first format that fits, else as ISO 8601."""
+    """Parse timestamps by the first format that fits, in the wanted zone, else as ISO 8601."""
     clock = pa.timestamp(wanted.unit)
     found = pa.nulls(len(array), clock)
     for each in formats:
         found = pc.coalesce(found, pc.strptime(array, format=each, unit=wanted.unit, error_is_null=True))
     if wanted.tz is not None:
-        found = pc.assume_timezone(found, wanted.tz)
+        found = moments_of(found, wanted.tz).cast(wanted)
     rest = pc.if_else(pc.is_valid(found), pa.scalar(None, pa.string()), array)
     return pc.coalesce(found, pc.cast(rest, wanted))

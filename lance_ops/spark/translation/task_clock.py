@@ -1,4 +1,4 @@
-"""Read dates, and clocks without a zone, by the time zone of the session, in a task of Spark.
+"""Find the time zone of the session in a task of Spark, which reads dates and clocks without a zone by it.
 
 Spark tells a data source no time zone. A task takes the setting of the session, which is among its properties; else
 `-Duser.timezone` of the driver's Java options; else `TZ` or the link `/etc/localtime` of its own machine; else UTC.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import re
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 
-__all__ = ["moments_of", "session_time_zone"]
+__all__ = ["session_time_zone"]
 
 _SETTING = "spark.sql.session.timeZone"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -28,19 +26,6 @@ def session_time_zone() -> str:
         return "UTC"
     of_java = _OF_JAVA.search(context.getLocalProperty(_JAVA_OPTIONS) or "")
     return _known_to_arrow(context.getLocalProperty(_SETTING) or (of_java[1] if of_java else _zone_of_machine()))
-
-
-def moments_of(clocks: pa.Array, time_zone: str) -> pa.Array:
-    """Return the moments at which dates begin, or at which a clock in the time zone shows these timestamps.
-
-    A time that comes twice is the earlier moment. A time that a change of the clock skips is read with the offset
-    before the change, as Java reads it.
-    """
-    shown = clocks.cast(pa.timestamp("us"))
-    near = pc.assume_timezone(shown, time_zone, ambiguous="earliest", nonexistent="earliest")
-    utc = near.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
-    ahead = pc.subtract(pc.local_timestamp(near), utc)
-    return pc.assume_timezone(pc.subtract(shown, ahead), "UTC")
 
 
 def _known_to_arrow(zone: str) -> str:

@@ -17,9 +17,9 @@ import pyarrow.types as pt
 
 from lance_ops.core.arrow import array_of_numbers, as_dictionary, type_between
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.local_times import moments_of
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule
-from lance_ops.spark.translation.task_clock import moments_of
 
 __all__ = ["fit"]
 
