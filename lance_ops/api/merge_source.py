@@ -255,9 +255,9 @@ class _Stage:
         return by_tasks.SourceRows.of(writing.append(empty, table.to_batches(), writing.FragmentLimits(), {}))
 
     def clear(self) -> None:
-        """Remove what was staged."""
+        """Remove what was staged, or leave it to clean-up."""
         if self._folder is not None:
-            self._target.store.child(self._folder).clear()
+            self._target.store.child(self._folder).clear_or_leave()
 
     def _create(self, paths: Iterable[str]) -> str:
         """Create a dataset without rows that has these columns and struct fields of the target."""

@@ -129,8 +129,10 @@ def staged_row_values(
     except SchemaMismatch as error:  # of a key, which the stage has under its own name
         raise SchemaMismatch(str(error).replace(repr(changing.ROW_KEY), repr(key))) from error
     finally:
-        if done or checkpoint is None:
-            store.clear()
+        if checkpoint is None:
+            store.clear_or_leave()
+        elif done:
+            store.clear()  # it must not fail in silence: the next call of this checkpoint would take the values over
 
 
 _WITH_ROWS = 2

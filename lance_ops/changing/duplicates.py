@@ -156,7 +156,7 @@ def _grouped(
         files = [file for outcome in written for file in outcome]
         return runner.map(group, [by_tasks.segments_of(files, bucket) for bucket in range(num_buckets)], job)
     finally:
-        snapshot.store.child(folder).clear()
+        snapshot.store.child(folder).clear_or_leave()
 
 
 def _bound(snapshot: Snapshot, on: Sequence[str]) -> tuple[Column, ...]:

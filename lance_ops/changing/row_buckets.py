@@ -99,8 +99,8 @@ class RowBuckets:
         return {key: num_rows for each in counted for key, num_rows in each.items()}
 
     def clear(self, target: Snapshot) -> None:
-        """Remove the files."""
-        target.store.child(self.folder).clear()
+        """Remove the files, or leave them to clean-up."""
+        target.store.child(self.folder).clear_or_leave()
 
     def _pairs(self, files: Sequence[SegmentFile]) -> list[tuple[Segment, ...]]:
         """Return the segments of each bucket that has any."""

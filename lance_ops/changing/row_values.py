@@ -164,7 +164,7 @@ class _Sharing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._store.child(self._folder).clear()
+        self._store.child(self._folder).clear_or_leave()
 
 
 def _locate(task: _LocateTask) -> by_tasks.SegmentFile:

@@ -7,6 +7,7 @@ dataset gets a fresh name, and `put` replaces an object whole.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,7 +19,7 @@ from typing import NamedTuple, Self, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.errors import StoreError
+from lance_ops.core.errors import LanceOpsError, StoreError
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.store.io_counters import IoCounters
 
@@ -33,6 +34,8 @@ __all__ = [
     "StoreWriter",
     "View",
 ]
+
+_LOG = logging.getLogger("lance_ops")
 
 T = TypeVar("T")
 
@@ -364,6 +367,17 @@ class Store(ABC):
         while paths := [info.path for info in (*self.list(), *self.list_temporary())]:  # others may write
             for path in paths:
                 self.delete(path)
+
+    def clear_or_leave(self) -> None:
+        """Clear a folder of scratch files, which no version names.
+
+        If that fails, log a warning and leave the rest to clean-up. It raises no `LanceOpsError`: the caller's commit
+        has its outcome already, or another error is on its way.
+        """
+        try:
+            self.clear()
+        except LanceOpsError as error:
+            _LOG.warning("%s: the scratch files stay until clean-up removes them by age: %s", self.uri, error)
 
     @abstractmethod
     def copy(self, source: str, target: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 import lance_ops
 from lance_ops.api import merge_source as sources
 from lance_ops.changing.merge_insert import by_tasks
-from lance_ops.errors import DatasetNotFound, InvalidInput, RawFileRefused, SchemaMismatch
+from lance_ops.errors import DatasetNotFound, InvalidInput, RawFileRefused, SchemaMismatch, StoreError
 from lance_ops.runners import InThreads
 from lance_ops.store import Store
 from tests.pickling_runner import PicklingRunner
@@ -259,6 +259,29 @@ def test_clean_up_finds_what_a_killed_merge_left(
     )
     assert sum(path.is_file() for path in Path(dataset.uri, "data").rglob("*")) == files + 1
     dataset.validate()
+
+
+def test_a_merge_has_its_outcome_even_if_the_store_keeps_what_was_staged(
+    dataset: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(store: Store) -> None:
+        raise StoreError(f"cannot list {store.uri}")
+
+    monkeypatch.setattr(type(dataset.snapshot.store), "clear", refuse)
+    pq.write_table(rows(2, 20, value=100), tmp_path / "a.parquet")
+    result = upsert(dataset).execute(tmp_path / "a.parquet")
+    assert (result["num_updated_rows"], values(dataset)[20]) == (1, (120, "100-20"))
+    assert dataset.delete_by_keys([3], on="id", runner=PicklingRunner())["num_deleted_rows"] == 1
+    left = folders(dataset)
+    assert left and all(any(folder in record.getMessage() for record in caplog.records) for folder in left)
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+
+    def fail(*_: Any) -> None:
+        raise ValueError("a task failed")
+
+    monkeypatch.setattr("lance_ops.changing.merge_insert.by_tasks.merging.MergeWork.replace_rows", fail)
+    with pytest.raises(ValueError, match="a task failed"):
+        upsert(dataset).execute(tmp_path / "a.parquet")
 
 
 def test_a_source_stays_staged_while_a_conflict_is_retried(

@@ -63,8 +63,8 @@ class KeptFiles:
         store.put(self._path(fragment), json.dumps({"fragment": _state(fragment), "file": file}).encode())
 
     def remove(self, store: Store) -> None:
-        """Remove the records; the files stay."""
-        store.child(self.folder).clear()
+        """Remove the records, or leave them to clean-up; the files stay."""
+        store.child(self.folder).clear_or_leave()
 
     def _path(self, fragment: Fragment) -> str:
         return f"{self.folder}/{fragment.id}.json"

@@ -167,8 +167,7 @@ class TaskBuild:
         try:
             yield scratch
         finally:
-            with suppress(LanceOpsError):  # what stays is found by clean-up
-                scratch.clear()
+            scratch.clear_or_leave()
 
 
 def _discard(scratch: Store, written: PartialIndex) -> None:

@@ -142,7 +142,7 @@ def ingest(
                 raise
         finally:
             if plan.merge is not None:
-                open_root(plan.merge.uri, plan.merge.storage_options).store.clear()
+                open_root(plan.merge.uri, plan.merge.storage_options).store.clear_or_leave()
     raise AssertionError("the loop returns or raises")
 
 

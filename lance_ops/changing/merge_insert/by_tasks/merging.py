@@ -177,7 +177,7 @@ def plan_distributed_merge(
 
 
 def prepare_distributed_merge(plan: DistributedMerge, runner: Runner) -> PreparedMerge:
-    """Run the tasks; on an error all files are deleted. The files between the steps are always deleted."""
+    """Run the tasks; on an error all files are deleted. The files between the steps are then removed, too."""
     work = MergeWork(plan, runner, new_folder(), SnapshotReference.of(plan.snapshot))
     try:
         joined = work.join(*work.shuffle())
@@ -185,7 +185,7 @@ def prepare_distributed_merge(plan: DistributedMerge, runner: Runner) -> Prepare
             return work.replace_columns(joined)
         return work.replace_rows(joined)
     finally:
-        plan.snapshot.store.child(work.folder).clear()
+        plan.snapshot.store.child(work.folder).clear_or_leave()
 
 
 @dataclass(frozen=True)
