@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,11 +19,15 @@ R = TypeVar("R")
 
 @dataclass
 class PicklingRunner:
-    """Runs pickled tasks one after another; `jobs`, `task_bytes` and `outcome_bytes` record what went through it."""
+    """Runs pickled tasks one after another; `jobs`, `task_bytes` and `outcome_bytes` record what went through it.
+
+    With a `folder`, tasks run in it, as those of another process do.
+    """
 
     jobs: list[tuple[str, int]] = field(default_factory=list)
     task_bytes: list[int] = field(default_factory=list)
     outcome_bytes: list[int] = field(default_factory=list)
+    folder: str | os.PathLike[str] | None = None
 
     def map(
         self,
@@ -35,7 +41,8 @@ class PicklingRunner:
         sent = pickle.dumps(function)
 
         def run(task: bytes) -> bytes:
-            return pickle.dumps(pickle.loads(sent)(pickle.loads(task)))
+            with nullcontext() if self.folder is None else chdir(self.folder):
+                return pickle.dumps(pickle.loads(sent)(pickle.loads(task)))
 
         pickled = [pickle.dumps(task) for task in tasks]
         self.task_bytes += map(len, pickled)

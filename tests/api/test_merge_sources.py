@@ -96,6 +96,17 @@ def test_keys_without_names_say_what_to_pass(dataset: lance_ops.LanceDataset, ke
     assert dataset.version == 1
 
 
+def test_a_relative_path_begins_in_the_caller_s_folder(
+    dataset: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    pq.write_table(rows(2, value=100), tmp_path / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    upsert(dataset).execute("a.parquet", runner=PicklingRunner(folder=elsewhere))
+    assert values(dataset)[2] == (102, "100-2")
+
+
 def test_struct_fields_that_a_file_lacks_keep_their_values(dataset_uri: str, tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(pa.table({"id": [1], "p": [{"x": 1, "y": 2}]}), dataset_uri)
     pq.write_table(pa.table({"id": [1], "p": [{"x": 10}]}), tmp_path / "a.parquet")

@@ -25,6 +25,7 @@ from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, ope
 from lance_ops.committers.manifest_stores.dynamodb import DynamoDbManifestStore
 from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, WriteRefused
 from lance_ops.core.file_names import VERSIONS_DIR
+from lance_ops.maintenance.ingest import IngestBatch, IngestMode, IngestOptions, RawFile, ingest
 from lance_ops.store import Fault, FaultyStore, LocalStore, SimulatedCrash, When
 from lance_ops.store.process_resources import PROCESS_RESOURCES
 from tests.manifest_servers import dynamodb_table, redis_server
@@ -271,6 +272,23 @@ def test_a_redis_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch,
 def test_a_dynamodb_uri_without_a_table_is_invalid_input() -> None:
     with pytest.raises(InvalidInput, match="ddbTableName"):
         open_root("s3+ddb://bucket/table.lance")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("mode", [IngestMode.UPSERT, IngestMode.HISTORY])
+def test_batches_are_merged_by_key_into_the_table_of_a_dynamodb_uri(
+    mode: IngestMode, s3_server: S3Server, tmp_path: Path
+) -> None:
+    options = dynamodb_table(s3_server)
+    uri = f"s3+ddb://{s3_server.new_bucket()}/t.lance?ddbTableName={options.url.removeprefix('dynamodb://')}"
+    for number in range(2):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(f"id,valid_from,v\n7,{number},{number}\n")
+        batch = IngestBatch(path.name, (RawFile(str(path), path.stat().st_size, "t"),))
+        by_key = IngestOptions(mode=mode, keys=("id",))
+        assert ingest(uri, [batch], storage_options=options.storage_options, options=by_key).ingested == (path.name,)
+    found = lance_ops.dataset(uri, storage_options=options.storage_options)
+    assert sorted(found.to_table()["valid_from"].to_pylist()) == ([1] if mode is IngestMode.UPSERT else [0, 1])
 
 
 @pytest.mark.server

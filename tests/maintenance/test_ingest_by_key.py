@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import lance_ops
 from lance_ops.changing.merge_insert.by_tasks import prepare_distributed_merge
 from lance_ops.core.schema import SchemaMode
-from lance_ops.errors import InvalidInput
+from lance_ops.errors import InvalidInput, RawFileRefused, StoreError
 from lance_ops.maintenance.ingest import (
     BadBatches,
     ChangedBatches,
@@ -28,9 +29,12 @@ from lance_ops.maintenance.ingest import (
     IngestResult,
     RawFile,
     ingest,
+    plan_ingest,
 )
 from lance_ops.maintenance.ingest.by_key import staged_merge, staged_rows
-from lance_ops.maintenance.ingest.by_key.history import history_rows
+from lance_ops.maintenance.ingest.by_key.history import HistoryTask, history_rows, write_history
+from lance_ops.runners import InThreads
+from lance_ops.store import LocalStore, Store
 from tests.pickling_runner import PicklingRunner
 
 UPSERT = IngestOptions(mode=IngestMode.UPSERT, keys=("id",), bad_batches=BadBatches.SET_ASIDE)
@@ -80,6 +84,49 @@ def test_an_upsert_is_one_version_exactly_once_and_the_last_row_of_a_key_counts(
     assert second.merged is not None and (second.merged.inserted, second.merged.updated) == (1, 1)
     assert rows(dataset_uri) == [(1, "a"), (2, "B"), (3, "C"), (4, "D"), (9, "z")]
     assert put(dataset_uri, UPSERT, one, two, three).version is None
+
+
+@pytest.mark.parametrize("options", [IngestOptions(), UPSERT, HISTORY], ids=["append", "upsert", "history"])
+def test_relative_paths_begin_in_the_caller_s_folder_also_where_a_task_has_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: IngestOptions
+) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    for number in range(2):
+        found = land(Path(), str(number), id=[number], valid_from=[day(1)])
+        ingest("t.lance", [found], options=options, runner=PicklingRunner(folder=elsewhere))
+    assert rows(str(here / "t.lance"), "id") == [(0,), (1,)]
+    assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize("options", [UPSERT, HISTORY], ids=["upsert", "history"])
+def test_the_stage_of_a_table_with_a_manifest_store_is_beneath_the_table(options: IngestOptions) -> None:
+    schema = pa.schema({"id": pa.int64(), "valid_from": pa.date32()})
+    batches = [IngestBatch("a", (RawFile("/a.parquet", 1, "t"),))]
+    uri = "s3+ddb://bucket/t.lance?ddbTableName=locks"
+    plan = plan_ingest(uri, batches, options=replace(options, schema=schema), version=0)
+    assert (plan.uri, plan.storage_options) == ("s3://bucket/t.lance", {"manifest_store": "dynamodb://locks"})
+    (task,) = plan.tasks
+    assert plan.merge is not None and task.uri == plan.merge.uri
+    assert task.uri.startswith("s3://bucket/t.lance/data/merge-") and "?" not in task.uri
+    assert not task.storage_options
+
+
+def test_a_merge_that_has_committed_succeeds_even_if_its_stage_cannot_be_removed(
+    tmp_path: Path, dataset_uri: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(store: Store) -> None:
+        raise StoreError(f"cannot list {store.uri}")
+
+    monkeypatch.setattr(LocalStore, "clear", refuse)
+    result = ingest(dataset_uri, [land(tmp_path, "a", id=[1], v=["x"])], options=UPSERT)
+    assert (result.ingested, rows(dataset_uri)) == (("a",), [(1, "x")])
+    assert len(leftovers(dataset_uri)) == len({record.getMessage() for record in caplog.records}) == 2
+    missing = IngestBatch("b", (RawFile(str(tmp_path / "b.parquet"), 1, "t"),))
+    with pytest.raises(RawFileRefused, match="b.parquet"):
+        ingest(dataset_uri, [missing], options=replace(UPSERT, bad_batches=BadBatches.REFUSE))
 
 
 def test_a_batch_that_changes_no_row_is_recorded_too(tmp_path: Path, dataset_uri: str) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_ops.changing.columns import SchemaChange, changed_schema, plan_schema_change
 from lance_ops.changing.merge_insert.by_tasks import new_folder
-from lance_ops.committers import MANIFEST_STORE_OPTION
+from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule, Schema, SchemaMode, spelled_as
@@ -220,8 +220,11 @@ def plan_ingest(
     """Skip the batches that the table holds and share the files of the others among tasks.
 
     Where the files decide about the schema, tasks of `runner` find their columns first, but for files in `schemas`.
-    `version` is the one to plan on, by default the newest; 0 is that of a table that does not exist.
+    `version` is the one to plan on, by default the newest; 0 is that of a table that does not exist. The plan names the
+    table by a URI and options that mean the same in every process.
     """
+    root = open_root(uri, storage_options)
+    uri, storage_options = root.store.uri, root.storage_options
     options = options or IngestOptions()
     keys = [batch.key for batch in batches]
     if len(set(keys)) != len(keys):
@@ -289,7 +292,7 @@ def plan_ingest(
         fitting,
         (),
         options.batch_column,
-        merge.storage_options if merge else dict(storage_options or {}),
+        merge.storage_options if merge else storage_options,
         raw_options,
         options.bad_batches is BadBatches.SET_ASIDE,
         options.required_columns,
@@ -308,7 +311,7 @@ def plan_ingest(
         tuple(key for key in keys if key not in kept),
         tasks,
         options.enable_stable_row_ids,
-        dict(storage_options or {}),
+        storage_options,
         change,
         overwrites,
         replaced,
@@ -322,7 +325,7 @@ def _merge(
     schema: Schema,
     version: FileVersion,
     options: IngestOptions,
-    storage_options: Mapping[str, str] | None,
+    storage_options: Mapping[str, str],
 ) -> KeyedBatches:
     """Return how staged rows are merged; the stage has the table's columns but for those of a history's end."""
     history = options.history if options.mode is IngestMode.HISTORY else None
@@ -336,7 +339,7 @@ def _merge(
         options.keys,
         history,
         options.batch_column,
-        storage_options={key: value for key, value in (storage_options or {}).items() if key != MANIFEST_STORE_OPTION},
+        storage_options={key: value for key, value in storage_options.items() if key != MANIFEST_STORE_OPTION},
     )
 
 

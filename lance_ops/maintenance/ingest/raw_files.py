@@ -29,6 +29,7 @@ from lance_ops.maintenance.ingest.raw_locations import (
     content_token,
     etag_of,
     failures_of_store,
+    full_uri,
     local_path,
     modified_of,
     moment_of,
@@ -63,13 +64,19 @@ _NO_MOMENT = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True)
 class RawFile:
-    """A file in a landing folder. `token` changes with its content: an ETag, or size and modification time."""
+    """A file in a landing folder. `token` changes with its content: an ETag, or size and modification time.
+
+    A relative path is made absolute here, because a task may read the file in a process with another folder.
+    """
 
     uri: str
     size_bytes: int
     token: str
     listed: ListedFile | None = field(default=None, compare=False, repr=False)
     """How a landing folder on a local disk listed the file; the reader then refuses links and replaced files."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "uri", full_uri(self.uri))
 
     def __repr__(self) -> str:
         return f"RawFile({public_uri(self.uri)!r}, {self.size_bytes}, {self.token!r})"

@@ -45,6 +45,7 @@ __all__ = [
     "content_token",
     "etag_of",
     "failures_of_store",
+    "full_uri",
     "local_path",
     "modified_of",
     "moment_of",
@@ -97,6 +98,15 @@ def local_path(uri: str) -> str | None:
             )
         return uri
     return uri[len(found["scheme"]) + len("://") :] if found["scheme"].lower() in _LOCAL else None
+
+
+def full_uri(uri: str) -> str:
+    """Return a URI that names the same file in every process: a relative path begins in this process's folder."""
+    try:
+        path = local_path(uri)
+    except InvalidInput:  # whoever reads the file is told
+        return uri
+    return uri if path is None or os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 def remote_file_system(uri: str, storage_options: Mapping[str, object]) -> tuple[Any, str]:
