@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
-from collections.abc import Sequence
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
 from lance_ops.core.schema import SchemaMode
-from lance_ops.errors import RawFileRefused, SchemaMismatch
+from lance_ops.errors import RawFileRefused, SchemaMismatch, StoreError
 from lance_ops.maintenance.ingest import (
     BadBatches,
     ExtraColumns,
@@ -25,11 +32,14 @@ from lance_ops.maintenance.ingest import (
     RawReading,
     TextReading,
     ingest,
+    raw_files,
     survey_ingest,
 )
 from lance_ops.maintenance.ingest import ingestion as room
 from lance_ops.maintenance.ingest.raw_files import RawReader
+from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 from lance_ops.maintenance.ingest.raw_rows import renamed
+from tests.forked_decoders import start_alone
 from tests.pickling_runner import PicklingRunner
 
 SET_ASIDE = IngestOptions(bad_batches=BadBatches.SET_ASIDE)
@@ -163,6 +173,88 @@ def test_another_error_leaves_the_table_as_it_was(uri: str, folder: Path, monkey
         given(uri, batches, replace(SET_ASIDE, max_files_per_task=1))
     assert stored(uri) == [0]
     assert data_files(uri) == named_files(uri)
+
+
+def test_the_files_of_bad_batches_are_read_once_and_the_others_twice(
+    uri: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    batches_of = RawReader.batches
+
+    def noted(self: RawReader, file: RawFile, *given: Any) -> Iterator[pa.RecordBatch]:
+        read.append(Path(file.uri).stem)
+        return batches_of(self, file, *given)
+
+    monkeypatch.setattr(RawReader, "batches", noted)
+    bad = [junk(folder, f"bad-{number}.parquet") for number in range(20)]
+    bad += [parquet(folder, f"wide-{number}.parquet", pa.table({"x": [2**40]})) for number in range(10)]
+    narrow = f"{uri}-narrow"
+    lance_ops.write_dataset(pa.table({"x": pa.array([0], pa.int32())}), narrow)
+    assert len(given(narrow, one_each(*bad)).refused) == 30
+    assert sorted(read) == sorted(Path(file.uri).stem for file in bad)
+    read.clear()
+    good = [parquet(folder, f"good-{number}.parquet") for number in range(3)]
+    assert given(narrow, one_each(good[0], *bad, *good[1:])).ingested == ("good-0", "good-1", "good-2")
+    assert Counter(read) == {Path(file.uri).stem: 2 if file in good else 1 for file in (*bad, *good)}
+    assert data_files(narrow) == named_files(narrow)
+
+
+def _no_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: io.FileIO("/dev/full", "r+"))
+
+
+def _no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(errno.EAGAIN, "no process is left")
+
+    monkeypatch.setattr(DecodingProcess, "_start", start_alone)
+    monkeypatch.setattr(subprocess, "Popen", fail)
+
+
+def _no_open_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(raw_files, "open_local", fail)
+
+
+def _no_open_file_for_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENFILE, "too many open files in the system")
+
+    monkeypatch.setattr(pq, "ParquetFile", fail)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "reason", "isolated"),
+    [
+        (_no_space, "No space left", True),
+        (_no_process, "no process is left", True),
+        (_no_open_file, "too many open files", True),
+        (_no_open_file_for_arrow, "in the system", False),
+    ],
+)
+def test_a_failure_of_the_machine_sets_no_batch_aside(
+    uri: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    break_it: Callable[[pytest.MonkeyPatch], None],
+    reason: str,
+    isolated: bool,
+) -> None:
+    good = parquet(folder, "good.parquet")
+    if break_it is _no_space:
+        memory = fsspec.filesystem("memory")
+        memory.pipe("/raw/good.parquet", Path(good.uri).read_bytes())
+        good = replace(good, uri="memory://raw/good.parquet")
+    options = replace(SET_ASIDE, reading=RawReading(isolated=isolated))
+    with monkeypatch.context() as broken:
+        break_it(broken)
+        with pytest.raises(StoreError, match=f"good.parquet.*{reason}") as caught:
+            given(uri, one_each(good), options)
+    assert type(caught.value) is StoreError, "another attempt of a task may succeed"
+    assert (stored(uri), data_files(uri)) == ([0], named_files(uri))
+    assert given(uri, one_each(good), options).ingested == ("good",)
 
 
 def test_a_new_table_takes_its_schema_from_the_files_that_can_be_read(dataset_uri: str, folder: Path) -> None:

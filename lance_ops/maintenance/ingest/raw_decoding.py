@@ -31,6 +31,7 @@ from lance_ops.maintenance.ingest.raw_csv import decode_csv
 from lance_ops.maintenance.ingest.raw_json import decode_json
 from lance_ops.maintenance.ingest.raw_limits import (
     BLOCK_BYTES,
+    MACHINE,
     START_BYTES,
     DecodingRefused,
     RawLimits,
@@ -38,6 +39,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
     RawSource,
     check_count,
     check_schema,
+    lacks_resources,
 )
 
 __all__ = ["OUT_OF_MEMORY", "Decoded", "decode", "main", "request_line"]
@@ -228,6 +230,8 @@ def _refusals() -> Iterator[None]:
     except (MemoryError, pa.ArrowMemoryError) as error:
         raise DecodingRefused("decoding it takes more memory than is allowed", "memory_bytes") from error
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        if lacks_resources(error):
+            raise DecodingRefused(str(error), MACHINE) from error
         raise DecodingRefused(f"{error}; repair or remove the file") from error
 
 

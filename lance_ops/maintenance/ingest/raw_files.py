@@ -17,12 +17,20 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge
+from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge, StoreError
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.maintenance.ingest.raw_copies import StoredFile
 from lance_ops.maintenance.ingest.raw_decoding import decode
-from lance_ops.maintenance.ingest.raw_limits import START_BYTES, DecodingRefused, RawLimits, RawRequest, TextReading
+from lance_ops.maintenance.ingest.raw_limits import (
+    MACHINE,
+    START_BYTES,
+    DecodingRefused,
+    RawLimits,
+    RawRequest,
+    TextReading,
+    lacks_resources,
+)
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
     batch_token,
@@ -119,7 +127,8 @@ class RawReader:
     """Reads raw files, one after the other, in one thread. Its process, if it has one, starts with the first file.
 
     Every method raises `RawFileRefused` for a file that cannot be read in its ending's format, and `RawFileTooLarge`
-    for one beyond a limit.
+    for one beyond a limit. A failure of this machine, such as a full disk, says nothing about the file: it is a
+    `StoreError`.
     """
 
     def __init__(self, storage_options: Mapping[str, str], reading: RawReading | None = None) -> None:
@@ -216,12 +225,14 @@ class RawReader:
         except DecodingRefused as refusal:
             if refusal.limit is None:
                 raise RawFileRefused(name, refusal.reason) from refusal
+            if refusal.limit == MACHINE:
+                raise _failure_of_machine(name, refusal.reason) from refusal
             allowed = getattr(self._limits, refusal.limit)
             raise RawFileTooLarge(name, refusal.reason, refusal.limit, allowed) from refusal
         except LanceOpsError:
             raise
-        except OSError as error:
-            raise RawFileRefused(name, f"{error}; repair or remove the file") from error
+        except OSError as error:  # of the local copy, or of the process that decodes
+            raise _failure_of_machine(name, str(error)) from error
 
     @contextmanager
     def _opened(self, file: RawFile, request: RawRequest, *, only_schema: bool) -> Iterator[tuple[int, RawRequest]]:
@@ -239,11 +250,24 @@ class RawReader:
                     stored.copy_whole(copy, self._limits)
                 yield copy.fileno(), request
             return
-        descriptor = open_local(path, file.listed)
+        descriptor = _descriptor_of(path, file)
         try:
             yield descriptor, request
         finally:
             os.close(descriptor)
+
+
+def _descriptor_of(path: str, file: RawFile) -> int:
+    try:
+        return open_local(path, file.listed)
+    except OSError as error:
+        if lacks_resources(error):
+            raise
+        raise RawFileRefused(shown_uri(file.uri), f"{error}; repair or remove the file") from error
+
+
+def _failure_of_machine(name: str, reason: str) -> StoreError:
+    return StoreError(f"raw file {name}: this machine could not read it, whatever is in it: {reason}; try again")
 
 
 def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None = None) -> RawFile:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import errno
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ __all__ = [
     "BLOCK_BYTES",
     "CUT_BYTES",
     "FREE_BYTES",
+    "MACHINE",
     "START_BYTES",
     "DecodingRefused",
     "RawLimits",
@@ -25,6 +27,7 @@ __all__ = [
     "TextReading",
     "check_count",
     "check_schema",
+    "lacks_resources",
 ]
 
 BLOCK_BYTES = 1024**2
@@ -39,6 +42,12 @@ there."""
 
 FREE_BYTES = 256 * 1024**2
 """So many decoded bytes are allowed for a file of any size."""
+
+MACHINE = "machine"
+"""Stands for a limit of the machine, such as that of open files. It says nothing about the file."""
+
+_OF_MACHINE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOBUFS))
+"""No memory is not among them: the process that decodes has a limit of its own, which a file may exceed."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,7 @@ class TextReading:
 
 
 class DecodingRefused(Exception):
-    """Why a file is not read; `limit` names the limit of `RawLimits` that it exceeds, if it does."""
+    """Why a file is not read; `limit` names the limit of `RawLimits` that it exceeds, if it does, or is `MACHINE`."""
 
     def __init__(self, reason: str, limit: str | None = None) -> None:
         self.reason = reason
@@ -218,3 +227,8 @@ def check_schema(schema: pa.Schema, limits: RawLimits) -> None:
         if depth > limits.depth:
             raise DecodingRefused(f"its fields are nested more than {limits.depth} deep", "depth")
         pending += [(kind.field(index).type, depth + 1) for index in range(kind.num_fields)]
+
+
+def lacks_resources(error: BaseException) -> bool:
+    """Return whether a call of the system failed because this machine has no space, buffer or open file left."""
+    return isinstance(error, OSError) and error.errno in _OF_MACHINE

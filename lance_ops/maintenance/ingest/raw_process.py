@@ -26,7 +26,7 @@ import pyarrow.ipc
 from lance_ops.core import local_times
 from lance_ops.maintenance.ingest import raw_csv, raw_decoding, raw_json, raw_limits, raw_values
 from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, request_line
-from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawRequest
+from lance_ops.maintenance.ingest.raw_limits import MACHINE, DecodingRefused, RawLimits, RawRequest, lacks_resources
 
 __all__ = ["DECODING_MODULES", "DecodingProcess"]
 
@@ -75,7 +75,7 @@ class DecodingProcess:
     def schema(self, descriptor: int, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, int | None]:
         """Return a file's schema and the number of rows that its footer states, None for a format without it.
 
-        Raises `DecodingRefused` if the file is not read or exceeds a limit.
+        Raises `DecodingRefused` if the file is not read or exceeds a limit, and `OSError` if no process starts.
         """
         stream, num_rows = self._ask(descriptor, request, limits, only_schema=True)
         schema = stream.schema
@@ -136,18 +136,21 @@ class DecodingProcess:
             raise self._ended(error, limits) from error
 
     def _start(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _program(), str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=_environment(),
-                pass_fds=[theirs.fileno()],
-            )
-        self._connection = ours
-        self._answers = ours.makefile("rb")
+        self._connection, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _program(), str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=_environment(),
+                    pass_fds=[theirs.fileno()],
+                )
+        except BaseException:
+            self.close()
+            raise
+        self._answers = self._connection.makefile("rb")
         self.num_started += 1
 
     def _check_answer(self, limits: RawLimits) -> dict[str, Any]:
@@ -171,6 +174,8 @@ class DecodingProcess:
             with suppress(subprocess.TimeoutExpired):
                 status = self._process.wait(timeout=10)
         self.close()
+        if lacks_resources(error):
+            return DecodingRefused(str(error), MACHINE)
         if isinstance(error, TimeoutError) or status == -signal.SIGXCPU:
             return late
         if status in (OUT_OF_MEMORY, -signal.SIGABRT):  # C++ aborts where it cannot raise
