@@ -80,9 +80,7 @@ class FragmentWriter:
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows; raise `SchemaMismatch` naming the field if they do not fit the schema."""
-        table = conform_to_schema(data, self._arrow_schema)
-        if table.num_rows and not self._schema.fields:
-            raise SchemaMismatch(f"the data has {table.num_rows} rows and no columns: rows need at least one column")
+        table = self._fitted(data)
         at = 0
         while at < table.num_rows:
             if self._writer is None:
@@ -90,6 +88,10 @@ class FragmentWriter:
             part = table.slice(at, self._limits.max_rows_per_file - self._rows)
             self._append(part)
             at += part.num_rows
+
+    def check(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Raise `SchemaMismatch` as `write` does if rows do not fit the schema, and add nothing."""
+        self._fitted(data)
 
     def finish(self) -> list[Fragment]:
         """Close the last file and return the fragments, their ids unassigned, in the order of the rows."""
@@ -125,6 +127,12 @@ class FragmentWriter:
     ) -> None:
         if kind is not None:
             self.abort()
+
+    def _fitted(self, data: pa.RecordBatch | pa.Table) -> pa.Table:
+        table = conform_to_schema(data, self._arrow_schema)
+        if table.num_rows and not self._schema.fields:
+            raise SchemaMismatch(f"the data has {table.num_rows} rows and no columns: rows need at least one column")
+        return table
 
     def _open(self) -> None:
         self._file_name, self._base_id = data_file_name(), next(self._base_ids)

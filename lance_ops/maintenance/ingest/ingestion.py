@@ -217,39 +217,37 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
     return outcomes, refused
 
 
-class _BatchRefused(Exception):
-    """A file of this batch is not read, or does not fit."""
-
-    def __init__(self, key: str, reason: str) -> None:
-        super().__init__(key, reason)
-        self.key, self.reason = key, reason
-
-
 def execute(task: IngestTask) -> WrittenFiles:
-    """Write the task's raw files, in order, as fragments, without those of bad batches if these are set aside."""
+    """Write the task's raw files, in order, as fragments, without those of bad batches if these are set aside.
+
+    Where a batch is bad, no file is read more than twice: once to find all bad batches, and once to be written.
+    """
     refused: dict[str, str] = {}
-    while True:
-        try:
-            return replace(_write_files(task.without(refused)), refused=refused)
-        except _BatchRefused as error:
-            refused[error.key] = error.reason
+    while (written := _write_files(task.without(refused))).refused:
+        refused |= written.refused
+    return replace(written, refused=refused)
 
 
 def _write_files(task: IngestTask) -> WrittenFiles:
+    """Write the files; if batches are bad and set aside, write nothing, and return all that are bad."""
     store = open_root(task.uri, task.storage_options).store
     rows_by_file: dict[str, int] = {}
+    refused: dict[str, str] = {}
     with (
         RawReader(task.raw_storage_options, task.reading) as reader,
         FragmentWriter(store, task.schema, task.file_version, task.limits) as writer,
     ):
         for file, key in zip(task.files, task.keys, strict=True):
+            if key in refused:
+                continue
             try:
-                rows_by_file[file.uri] = _write_file(writer, file, key, reader, task)
+                rows_by_file[file.uri] = _write_file(writer.check if refused else writer.write, file, key, reader, task)
             except (RawFileRefused, SchemaMismatch) as error:
                 if not task.sets_aside:
                     raise
-                raise _BatchRefused(key, str(error)) from error
-        return WrittenFiles(tuple(writer.finish()), rows_by_file)
+                refused[key] = str(error)
+                writer.abort()
+        return WrittenFiles((), {}, refused) if refused else WrittenFiles(tuple(writer.finish()), rows_by_file)
 
 
 def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Runner | None = None) -> IngestResult:
@@ -356,7 +354,10 @@ def _check_labelled(snapshot: Snapshot, column: str, keys: Sequence[str]) -> Non
             )
 
 
-def _write_file(writer: FragmentWriter, file: RawFile, key: str, reader: RawReader, task: IngestTask) -> int:
+def _write_file(
+    put: Callable[[pa.RecordBatch], None], file: RawFile, key: str, reader: RawReader, task: IngestTask
+) -> int:
+    """Put a file's rows into the writer, or have it check them; return their number."""
     num_rows = 0
     for batch in task.fitting.rows(file, reader):
         for name in task.required:
@@ -364,7 +365,7 @@ def _write_file(writer: FragmentWriter, file: RawFile, key: str, reader: RawRead
         if task.batch_column is not None:
             batch = batch.append_column(task.batch_column, pa.repeat(key, batch.num_rows))
         try:
-            writer.write(batch)
+            put(batch)
         except SchemaMismatch as error:
             raise SchemaMismatch(f"raw file {shown_uri(file.uri)}: {error}") from error
         num_rows += batch.num_rows
