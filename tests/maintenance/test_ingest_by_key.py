@@ -238,6 +238,114 @@ def test_a_history_is_one_chain_for_each_key_and_says_at_every_moment_what_the_c
             assert true == told[-1:]
 
 
+def test_a_key_that_comes_back_after_its_row_has_ended_gets_a_row(tmp_path: Path, dataset_uri: str) -> None:
+    put(dataset_uri, HISTORY, land(tmp_path, "a", id=[1, 2], v=[1.0, np.nan], valid_from=[day(1)] * 2))
+    lance_ops.dataset(dataset_uri).update({"valid_to": "date '2026-01-05'", "current": "false"}, "id = 1")
+    for number in range(2):  # the second time it is a replay
+        again = land(tmp_path, f"b{number}", id=[1, 1, 2], v=[1.0, 1.0, np.nan], valid_from=[day(10), day(11), day(9)])
+        result = put(dataset_uri, HISTORY, again)
+        assert result.merged is not None and result.merged.inserted == 1 - number
+        found = rows(dataset_uri, "id", "valid_from", "valid_to", "current")
+        assert found == [(1, day(1), day(5), False), (1, day(10), None, True), (2, day(1), None, True)]
+
+
+KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "double": (pa.float64(), [1.0, 2.0, np.nan, None]),
+    "half": (pa.float16(), [np.float16(1), np.float16(2), np.float16(np.nan), None]),
+    "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["a", "b", "c", None]),
+    "list": (pa.list_(pa.float32()), [[1.0], [1.0, np.nan], [np.nan], None]),
+    "struct": (pa.struct({"x": pa.list_(pa.float64())}), [{"x": [np.nan]}, {"x": [np.nan, None]}, {"x": None}, None]),
+    "null": (pa.null(), [None] * 4),
+    "map": (pa.map_(pa.string(), pa.float64()), [[("a", np.nan)], [("a", 1.0)], [], None]),
+}
+KNOWN = st.dictionaries(
+    st.tuples(st.integers(0, 1), st.integers(0, 7)),
+    st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(1, 4))),
+    max_size=6,
+)
+CHANGES = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 7), st.integers(0, 3)), max_size=10)
+Written = dict[tuple[int, int], tuple[int, int | None]]
+
+
+def expected(known: Written, changes: list[tuple[int, int, int]]) -> Written:
+    """Return the rows to write, by key and moment, as a value and an end; value by value, in plain Python."""
+    said = {(key, moment): value for key, moment, value in changes}
+    written: Written = {}
+    for key in {key for key, _ in said}:
+        chain: list[tuple[int, int, int | None, bool]] = []
+        last, until = -1, None
+        for moment in sorted(at for other, at in {*known, *said} if other == key):
+            if (key, moment) in known:
+                last, until = known[key, moment]
+                chain.append((moment, last, until, False))
+            value = said.get((key, moment), -1)
+            if value >= 0 and not (value == last and (until is None or moment < until)):
+                chain = [row for row in chain if row[0] != moment]
+                chain.append((moment, value, None, True))
+                last, until = value, None
+        for row, after in zip_longest(chain, chain[1:]):
+            moment, value, end, is_change = row
+            following = None if after is None else after[0]
+            is_shortened = after is not None and after[3] and (end is None or after[0] < end)
+            if is_change or is_shortened:
+                written[key, moment] = value, following
+    return written
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(KNOWN, CHANGES)
+def test_a_history_follows_from_its_rows_and_the_changes_and_a_replay_adds_nothing(
+    kind: str, lengths: Written, said: list[tuple[int, int, int]]
+) -> None:
+    of_type, values = KINDS[kind]
+    shown = list(map(repr, pa.array(values, of_type).to_pylist()))
+    firsts = list(map(shown.index, shown))
+    changes = [(key, moment, firsts[value]) for key, moment, value in said]
+    schema = pa.schema({"id": pa.int64(), "valid_from": pa.int64(), "v": of_type})
+    stored = schema.append(pa.field("valid_to", pa.int64())).append(pa.field("current", pa.bool_()))
+
+    def table(of: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.Table:
+        columns = list(zip(*rows, strict=True)) or [()] * len(of)
+        return pa.table([pa.array(column, field.type) for column, field in zip(columns, of, strict=True)], schema=of)
+
+    def history(known: Written) -> Written:
+        rows = [(*at, values[value], end, end is None) for at, (value, end) in known.items() if at[0] in changed]
+        new = table(schema, [(key, moment, values[value]) for key, moment, value in changes])
+        found = history_rows(table(stored, rows), new, ("id",), HistoryColumns()).to_pylist()
+        assert all(row["current"] == (row["valid_to"] is None) for row in found)
+        return {(row["id"], row["valid_from"]): (shown.index(repr(row["v"])), row["valid_to"]) for row in found}
+
+    changed = {key for key, _, _ in changes}
+    known = {(key, at): (firsts[value], length and at + length) for (key, at), (value, length) in lengths.items()}
+    written = history(known)
+    assert written == expected(known, changes)
+    assert not history({**known, **written}), "a replay"
+
+
+def test_of_a_wide_table_a_history_reads_the_keys_and_the_rows_of_the_changed_keys(
+    tmp_path: Path, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_rows = 100_000
+    monkeypatch.setattr(staged_rows, "_ROWS_PER_BUCKET", num_rows)
+    wide = {f"c{number}": np.random.default_rng(number).random(num_rows) for number in range(30)}
+    first = {"id": np.arange(num_rows), **wide, "valid_from": [day(1)] * num_rows}
+    ingest(dataset_uri, [land(tmp_path, "a", **first)], options=HISTORY)  # type: ignore[arg-type]  # arrays
+    size_bytes = sum(path.stat().st_size for path in (Path(dataset_uri) / "data").iterdir())
+    task_bytes: list[int] = []
+
+    def counted(task: HistoryTask) -> Any:
+        before = lance_ops.bytes_read_counter()
+        done = write_history(task)
+        task_bytes.append(lance_ops.bytes_read_counter() - before)
+        return done
+
+    staged = land(tmp_path, "b", id=[7], **{name: [0.0] for name in wide}, valid_from=[day(2)])
+    monkeypatch.setattr(staged_merge, "write_history", counted)
+    result = ingest(dataset_uri, [staged], options=HISTORY, runner=InThreads(1))
+    assert result.merged is not None and (result.merged.inserted, result.merged.updated) == (1, 1)
+    assert len(task_bytes) == 1 and task_bytes[0] < size_bytes / 4
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -5,13 +5,15 @@
     7   1.20   2026-02-01  null        true
 
 A change may come late: it then ends where the next row of its key begins. A change at the moment of a row takes its
-place. A change that repeats the values before it adds nothing, so a replay changes nothing.
+place. A change adds nothing if its values are those of the row before it, and still true: so a replay changes nothing.
+If that row has ended, the change is a new row: the key came back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +30,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.ingest.by_key.history_columns import HistoryColumns
 from lance_ops.maintenance.ingest.by_key.staged_rows import Bucket, bucket_rows, columns_of
-from lance_ops.snapshot import SnapshotReference
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.writing import FragmentLimits, FragmentWriter
 
@@ -53,18 +55,27 @@ def write_history(task: HistoryTask) -> tuple[Fragment, ...]:
     target = task.target.open()
     wanted = schema_to_write(target.schema)
     changes, _ = bucket_rows(task.bucket, (name for name in wanted.names if name not in task.columns.derived))
-    keys = SourceKeys(columns_of(changes, task.bucket.keys), task.bucket.keys)
-    tables = [wanted.empty_table()]
-    ids = tuple(sorted(fragment.id for fragment in target.fragments))
-    for rows in SourceRows.of(target).scan(wanted.names, wanted, ids) if len(changes) else ():
-        positions, _ = keys.hits(columns_of(rows.table, task.bucket.keys))
-        tables.append(rows_at(rows.table, positions))
-    found = history_rows(pa.concat_tables(tables), changes, task.bucket.keys, task.columns, task.label)
+    known = _known_rows(target, wanted, changes, task.bucket.keys)
+    found = history_rows(known, changes, task.bucket.keys, task.columns, task.label)
     store = open_root(task.uri, task.storage_options).store
     with FragmentWriter(store, target.schema, task.file_version, FragmentLimits()) as writer:
         for batch in found.select(wanted.names).to_batches():
             writer.write(batch)
         return tuple(writer.finish())
+
+
+def _known_rows(target: Snapshot, wanted: pa.Schema, changes: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    """Return the target's rows with the keys of the changes. Of all other rows, only the keys are read."""
+    if not len(changes):
+        return wanted.empty_table()
+    rows, keys = SourceRows.of(target), SourceKeys(columns_of(changes, names), names)
+    fragment_ids = tuple(sorted(fragment.id for fragment in target.fragments))
+    found = [np.empty(0, np.uint64)]
+    for scanned in rows.scan(names, wanted, fragment_ids):
+        positions, _ = keys.hits(columns_of(scanned.table, names))
+        found.append(scanned.addresses(positions))
+    addresses = np.concatenate(found)
+    return rows.take(wanted.names, wanted, addresses) if len(addresses) else wanted.empty_table()
 
 
 def history_rows(
@@ -73,7 +84,8 @@ def history_rows(
     """Return the changes that say something new, with their end, and the known rows that end earlier now.
 
     `known` has all rows of the keys of `changes`, and the columns of `changes` besides `valid_to` and `current`. Of two
-    changes of one key at one moment the later one counts. `label` is a column that is not compared.
+    changes of one key at one moment the later one counts. `label` is a column that is not compared. In the others a
+    null equals a null, and NaN equals NaN.
     """
     if not len(changes):
         return known.slice(0, 0)
@@ -88,16 +100,18 @@ def history_rows(
     chain = chain[~twice]
 
     values = [name for name in changes.schema.names if name not in (*keys, columns.valid_from, label)]
-    repeats = is_change[chain] & _equals_before(codes[chain]) & _values_equal_before(rows_at(rows, chain), values)
-    chain = chain[~repeats]
+    repeated = is_change[chain] & _equals_before(codes[chain])
+    at = np.flatnonzero(repeated)
+    repeated[at] = _have_equal_values(rows_at(rows, chain[at - 1]), rows_at(rows, chain[at]), values)
+    known_ends = pa.concat_arrays([columns_of(known, [columns.valid_to])[0], pa.nulls(len(changes), moments.type)])
+    chain = chain[~_adds_nothing(repeated, moments.take(pa.array(chain)), known_ends.take(pa.array(chain)))]
     replaced = _equals_next(codes[chain]) & _equals_next(ranks[chain])
     chain = chain[~replaced]
 
     has_next = _equals_next(codes[chain])
     following = np.append(chain[1:], 0)
     ends = pc.if_else(pa.array(has_next), moments.take(pa.array(following)), pa.scalar(None, moments.type))
-    open_ended = pa.concat_arrays([columns_of(known, [columns.valid_to])[0], pa.nulls(len(changes), moments.type)])
-    stored_ends = open_ended.take(pa.array(chain))
+    stored_ends = known_ends.take(pa.array(chain))
     ends_earlier = pc.fill_null(pc.less(ends, stored_ends), pc.and_(pc.is_null(stored_ends), pc.is_valid(ends)))
     shortened = has_next & is_change[following] & ends_earlier.to_numpy(zero_copy_only=False)
     written = np.flatnonzero(is_change[chain] | shortened)
@@ -128,17 +142,51 @@ def _equals_before(values: Int64Array) -> BoolArray:
     return np.insert(values[:-1] == values[1:], 0, False)
 
 
-def _values_equal_before(rows: pa.Table, names: list[str]) -> BoolArray:
-    """Return for each row whether the row before has the same values in all these columns; a null equals a null."""
-    equal = np.ones(len(rows), np.bool_)
-    equal[:1] = False
-    for values in columns_of(rows, names):
-        before, after = values.slice(0, len(values) - 1), values.slice(1)
-        if pt.is_nested(values.type) or pt.is_dictionary(values.type):
-            same = np.array([left == right for left, right in zip(before.to_pylist(), after.to_pylist(), strict=True)])
-        else:
-            both_null = pc.and_(pc.is_null(before), pc.is_null(after))
-            same = pc.fill_null(pc.equal(before, after), False).to_numpy(zero_copy_only=False)
-            same = same | both_null.to_numpy(zero_copy_only=False)
-        equal[1:] &= same.astype(np.bool_)
+def _adds_nothing(repeated: BoolArray, moments: pa.Array, ends: pa.Array) -> BoolArray:
+    """Return which changes say what is true at their moments; `repeated` are changes with the values of the row before.
+
+    Such changes and the row before them are a run. `ends` are the ends of known rows. After the end of the row that
+    begins a run, the first change counts, and is true for the rest of the run.
+    """
+    numbers = np.arange(len(repeated))
+    first = np.maximum.accumulate(np.where(repeated, 0, numbers))
+    is_over = pc.greater_equal(moments, ends.take(pa.array(first))).fill_null(False).to_numpy(zero_copy_only=False)
+    comes_back: BoolArray = repeated & is_over
+    comes_back[1:] &= ~comes_back[:-1]
+    return repeated & ~comes_back
+
+
+def _have_equal_values(left: pa.Table, right: pa.Table, names: list[str]) -> BoolArray:
+    """Return for each row whether all these columns are equal; a null equals a null, and NaN equals NaN."""
+    equal = np.ones(len(left), np.bool_)
+    for before, after in zip(columns_of(left, names), columns_of(right, names), strict=True):
+        equal &= _equal(before, after)
     return equal
+
+
+def _equal(left: pa.Array, right: pa.Array) -> BoolArray:
+    kind = left.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _equal(left.storage, right.storage)
+    if pt.is_dictionary(kind):
+        return _equal(left.dictionary_decode(), right.dictionary_decode())
+    if pt.is_nested(kind):
+        return np.array(list(map(_same, left.to_pylist(), right.to_pylist())), np.bool_)
+    if pt.is_null(kind):
+        return np.ones(len(left), np.bool_)
+    if pt.is_float16(kind):  # which Arrow does not compare
+        return _equal(left.cast(pa.float32()), right.cast(pa.float32()))
+    same = pc.or_(pc.fill_null(pc.equal(left, right), False), pc.and_(pc.is_null(left), pc.is_null(right)))
+    if pt.is_floating(kind):
+        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
+    found: BoolArray = same.to_numpy(zero_copy_only=False).astype(np.bool_)
+    return found
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Compare values of Python that an array's `to_pylist` gave."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(value, right[name]) for name, value in left.items())
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return bool(left == right or (left != left and right != right))
