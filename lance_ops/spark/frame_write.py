@@ -1,4 +1,4 @@
-"""Write a DataFrame as one version of a table: Spark's workers write fragments, and the driver plans and commits.
+"""Write a DataFrame into a table: Spark's workers write fragments, and the driver plans and commits.
 
 Workers also write a column again that gets a longer type, and find the rows that `replace_where` replaces.
 
@@ -46,7 +46,9 @@ def write(
     storage_options: Mapping[str, str] | None = None,
     **options: str | int | bool,
 ) -> LanceDataset:
-    """Write a DataFrame as one version, and return the dataset at that version.
+    """Write the rows of a DataFrame as one version, and return the dataset at that version.
+
+    If `schema_mode="add"` adds or widens columns, a version before that of the rows does so. It stays if the rows fail.
 
     `append` and `overwrite` create a table that is not there yet; `create` refuses one that is. `options` are those of
     a write with `format("lance")`, such as `replace_where`, `schema_mode`, `batch` and `max_rows_per_file`; names with

@@ -107,13 +107,16 @@ def ingest(
     runner: Runner | None = None,
     version: int | None = None,
 ) -> IngestResult:
-    """Append the batches that are not in the table yet, as one version.
+    """Append or merge the batches that are not in the table yet, as one version.
 
     With `version` the ingestion is planned on that version, as by `plan_ingest`, and never again: a conflict with a
     newer version raises `RetryableConflict` or `DatasetAlreadyExists`. Raises `InvalidInput` for a batch that was
     ingested with other content, `RawFileRefused` for a raw file that is not read, and `SchemaMismatch` naming the file
-    and field that do not fit; the table is then unchanged, but for columns that schema mode `add` has added or widened
-    before a conflict with the version of the rows. If bad batches are set aside, the last two do not raise.
+    and field that do not fit. If bad batches are set aside, the last two do not raise.
+
+    After an error other than `CommitStateUnknown` the table has no new row. Versions that come before that of the rows
+    may stay: the empty one of a new table, if the merge of `UPSERT` or `HISTORY` fails, and the one that adds or widens
+    columns for schema mode `add`. The next call uses them.
     """
     runner = runner or InThreads()
     retries = _CONFLICT_RETRIES if version is None else 0
