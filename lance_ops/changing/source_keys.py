@@ -31,6 +31,7 @@ class SourceKeys:
 
     def __init__(self, columns: Sequence[pa.Array], names: Sequence[str]) -> None:
         """Take one array for each key column; raise `UnsupportedFeature` for a nested or half-float type."""
+        columns = _decoded(columns)
         for column, name in zip(columns, names, strict=True):
             if pt.is_nested(column.type) or pt.is_float16(column.type):
                 raise UnsupportedFeature(f"keys of type {column.type}", f"column {name!r}")
@@ -67,6 +68,7 @@ class SourceKeys:
 
     def hits(self, columns: Sequence[pa.Array]) -> tuple[Int64Array, Int64Array]:
         """Return the ascending positions of rows whose key the source has, and the code of each."""
+        columns = _decoded(columns)
         positions, codes = self._columns[0].hits(columns[0])
         for column, column_codes, pairs in zip(columns[1:], self._columns[1:], self._pairs, strict=True):
             among, others = column_codes.hits(column.take(pa.array(positions)))
@@ -98,6 +100,7 @@ def key_hashes(columns: Sequence[pa.Array]) -> tuple[Uint64Array, BoolArray]:
 
     The columns must have the same types wherever their hashes are compared.
     """
+    columns = _decoded(columns)
     hashes = np.zeros(len(columns[0]), np.uint64)
     has_null = np.zeros(len(columns[0]), np.bool_)
     for column in columns:
@@ -108,6 +111,11 @@ def key_hashes(columns: Sequence[pa.Array]) -> tuple[Uint64Array, BoolArray]:
             has_null |= column.is_null().to_numpy(zero_copy_only=False)
         hashes = _scattered(hashes + _ODD ^ values)
     return hashes, has_null
+
+
+def _decoded(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return the columns with values in place of dictionaries: each batch may number the same values otherwise."""
+    return [column.dictionary_decode() if pt.is_dictionary(column.type) else column for column in columns]
 
 
 def _scattered(words: Uint64Array) -> Uint64Array:
@@ -199,7 +207,9 @@ def _bytes_of(values: pa.Array) -> pa.Array:
         return values.cast(pa.large_string()).cast(pa.large_binary())
     if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind):
         return values.cast(pa.large_binary())
-    width = kind.bit_width // 8  # decimals
+    if not pt.is_decimal(kind):
+        raise UnsupportedFeature(f"keys of type {kind}")
+    width = kind.bit_width // 8
     plain = pa.Array.from_buffers(pa.binary(width), len(values), values.buffers(), offset=values.offset)
     return plain.cast(pa.large_binary())
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.changing.source_keys import SourceKeys
+from lance_ops.changing.source_keys import SourceKeys, key_hashes
 from lance_ops.errors import UnsupportedFeature
 from lance_ops.table.rows.key_code_table import NO_CODE
 
@@ -76,6 +76,14 @@ def test_texts_with_the_same_hash_do_not_match(monkeypatch: pytest.MonkeyPatch) 
     assert codes_of(keys, [pa.array(["b", "c", "a", None])]) == [1, NO_CODE, 0, NO_CODE]
     lonely = SourceKeys([pa.array(["a", "a"])], ["k"])
     assert codes_of(lonely, [pa.array(["b", "a"])]) == [NO_CODE, 0]
+
+
+def test_dictionaries_match_by_their_values() -> None:
+    keys = SourceKeys([pa.array(["z", "a", None]).dictionary_encode()], ["k"])
+    assert codes_of(keys, [pa.array(["a", None, "z", "b"]).dictionary_encode()]) == [1, NO_CODE, 0, NO_CODE]
+    assert codes_of(keys, [pa.array(["a", "z"])]) == [1, 0]
+    plain = pa.array(["a", None])
+    assert key_hashes([plain.dictionary_encode()])[0].tolist() == key_hashes([plain])[0].tolist()
 
 
 def test_nested_key_column_raises_with_its_name() -> None:
