@@ -172,6 +172,7 @@ def commit_chosen(
         counts = MergeCounts(sum(each.num_inserted for each in outcomes), updated.num_rows, deleted.num_rows)
         if counts == MergeCounts(0, 0, 0):
             return snapshot, counts
+        inserted_rows = _joined([each.inserted_keys for each in outcomes if each.num_inserted])
         deletions = write_deletion_files(snapshot, updated.joined(deleted))
     if not pending.fragments:
         operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, predicate)
@@ -183,7 +184,7 @@ def commit_chosen(
         updated_fragments=deletions.updated_fragments,
         new_fragments=pending.fragments,
         fields_for_preserving_frag_bitmap=tuple(node.id for node in written.walk()),
-        inserted_rows=_joined([each.inserted_keys for each in outcomes if each.num_inserted]),
+        inserted_rows=inserted_rows,
     )
     return commit_operation(snapshot, update, pending=pending + deletions.pending), counts
 

@@ -31,7 +31,7 @@ from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, projected_sizes
 from lance_ops.table.rows import NO_CODE, bitmap_of
-from lance_ops.transactions import Delete
+from lance_ops.transactions import Delete, merges_by
 from lance_ops.writing import TaskShare, commit_operation, share_rows, write_deletion_files
 
 __all__ = ["DuplicateKey", "Duplicates", "Keep", "delete_duplicates", "find_duplicates"]
@@ -124,7 +124,8 @@ def delete_duplicates(
     deletions = write_deletion_files(snapshot, offsets)
     predicate = f"duplicates of ({', '.join(on)}), without the {keep.value}"
     operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, predicate)
-    committed = commit_operation(snapshot, operation, properties=properties, pending=deletions.pending)
+    named = {**(properties or {}), **merges_by(on)}  # another run may keep another row of each key
+    committed = commit_operation(snapshot, operation, properties=named, pending=deletions.pending)
     return committed, sum(len(rows) for rows in offsets.values())
 
 

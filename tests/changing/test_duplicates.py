@@ -15,7 +15,7 @@ import lance_ops
 from lance_ops.changing import DuplicateKey, Duplicates, find_duplicates
 from lance_ops.changing.duplicates import Keep, delete_duplicates
 from lance_ops.changing.merge_insert.by_tasks import TaskSizes
-from lance_ops.errors import InvalidInput, UnsupportedFeature
+from lance_ops.errors import InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.runners import InThreads
 from tests.pickling_runner import PicklingRunner
 
@@ -100,6 +100,15 @@ def test_keys_are_equal_as_in_a_merge(dataset_uri: str) -> None:
             dataset.duplicates(on)
     with pytest.raises(InvalidInput, match="'first' or 'last'"):
         dataset.delete_duplicates("d", "newest")
+
+
+def test_two_deletions_that_keep_different_rows_leave_one(dataset_uri: str) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"k": [1, 1], "x": [1, 2]}), dataset_uri, max_rows_per_file=1)
+    stale = dataset.snapshot
+    dataset.delete_duplicates("k", "first")
+    with pytest.raises(RetryableConflict, match="keys=k"):
+        delete_duplicates(stale, ["k"], Keep.LAST, InThreads())
+    assert lance_ops.dataset(dataset_uri).to_table()["x"].to_pylist() == [1]
 
 
 def test_a_deletion_that_loses_a_race_looks_again(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

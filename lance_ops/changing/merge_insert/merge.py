@@ -131,13 +131,14 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
     new = write_merged_rows(snapshot, merge, matches, inserted, targets)
     pending = PendingFiles.of_fragments(targets.locations, new, durable=False)
     with pending.abandoned_on_failure():
+        inserted_rows = encode_inserted_keys(snapshot, merge, inserted)
         deletions = write_deletion_files(snapshot, _offsets_by_fragment(removed))
     operation = Update(
         removed_fragment_ids=deletions.removed_fragment_ids,
         updated_fragments=deletions.updated_fragments,
         new_fragments=new,
         fields_for_preserving_frag_bitmap=tuple(node.id for node in snapshot.schema.walk()),
-        inserted_rows=encode_inserted_keys(snapshot, merge, inserted),
+        inserted_rows=inserted_rows,
     )
     return PreparedMerge(operation, counts, pending + deletions.pending)
 

@@ -257,12 +257,14 @@ class MergeWork:
                 tasks.append(RowTask(self.target, plan.merge, plan.source, part.fragment_ids, pairs))
                 weights.append(part.num_rows)
         written, pending = self._write(tasks, weights)
+        with pending.abandoned_on_failure():
+            inserted_rows = self._inserted_keys(written)
         operation = Update(
             removed_fragment_ids=tuple(key for each in written for key in each.removed_fragment_ids),
             updated_fragments=tuple(part for each in written for part in each.updated_fragments),
             new_fragments=tuple(part for each in written for part in each.new_fragments),
             fields_for_preserving_frag_bitmap=tuple(node.id for node in snapshot.schema.walk()),
-            inserted_rows=self._inserted_keys(written),
+            inserted_rows=inserted_rows,
         )
         return PreparedMerge(operation, _counts(joined, sum(each.num_inserted for each in written)), pending)
 
@@ -276,9 +278,10 @@ class MergeWork:
         values = plan.merge.source.drop_columns([name for name in plan.merge.source.schema.names if name in keys])
         no_keys = SourceKeys([pa.array([], pa.uint64())], [ROW_ADDRESS])
         files = [file for each in written for file in each.columns]
-        fragments, fields = fragments_with_replaced_values(
-            snapshot, ReplacedValues(ROW_ADDRESS, no_keys, values), files
-        )
+        with pending.abandoned_on_failure():
+            fragments, fields = fragments_with_replaced_values(
+                snapshot, ReplacedValues(ROW_ADDRESS, no_keys, values), files
+            )
         offsets = {key: BitMap.deserialize(data) for each in written for key, data in each.updated_offsets.items()}
         operation = Update(
             updated_fragments=fragments,
