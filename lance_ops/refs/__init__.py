@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.refs.announced_removals import REMOVALS_DIR, UNVERIFIED_AGE, announced_removal, check_version_is_kept
+    from lance_ops.refs.announced_removals import (
+        REMOVALS_DIR,
+        UNVERIFIED_AGE,
+        announced_removal,
+        check_version_is_kept,
+        is_expired,
+    )
     from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_metadata
     from lance_ops.refs.branch_locations import (
         branch_of,
@@ -58,6 +64,7 @@ __all__ = [
     "delete_tag",
     "drop_dataset",
     "erasure_before",
+    "is_expired",
     "list_branches",
     "list_erasures",
     "list_tag_names",
@@ -89,6 +96,7 @@ _MODULES = {
     "branch_of": "branch_locations",
     "branch_uri": "branch_locations",
     "check_version_is_kept": "announced_removals",
+    "is_expired": "announced_removals",
     "commit_shallow_clone": "clone",
     "create_branch": "branches",
     "create_tag": "tags",

@@ -16,18 +16,31 @@ import json
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.snapshot import Snapshot
+from lance_ops.store import ObjectInfo
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "announced_removal", "check_no_announced_removal", "check_version_is_kept"]
+__all__ = [
+    "REMOVALS_DIR",
+    "UNVERIFIED_AGE",
+    "announced_removal",
+    "check_no_announced_removal",
+    "check_version_is_kept",
+    "is_expired",
+]
 
 REMOVALS_DIR = "_lance_ops/removals"
 
 UNVERIFIED_AGE = timedelta(days=7)
 """How long a file may belong to a process that is still running, by the store's clock."""
+
+
+def is_expired(info: ObjectInfo, now: datetime) -> bool:
+    """Return whether a pin or an announcement no longer counts: the process that wrote it has crashed."""
+    return now - info.modified > UNVERIFIED_AGE
 
 
 @contextmanager
@@ -58,7 +71,7 @@ def check_no_announced_removal(snapshot: Snapshot) -> None:
     withdraw its announcement between the two steps.
     """
     for info in snapshot.store.list(REMOVALS_DIR):
-        is_valid = snapshot.store.now() - info.modified <= UNVERIFIED_AGE
+        is_valid = not is_expired(info, snapshot.store.now())
         if is_valid and snapshot.version in _announced_versions(snapshot, info.path):
             raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} is being cleaned up ({info.path})")
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         commit_clone,
         commit_detached,
         commit_past_unreadable,
+        restore_next,
     )
     from lance_ops.transactions.conflicts import (
         Compatible,
@@ -143,6 +144,7 @@ __all__ = [
     "read_version",
     "remap_index",
     "remove_files_of_job",
+    "restore_next",
     "save_token",
     "summaries_newest_first",
     "token_of",
@@ -203,6 +205,7 @@ _MODULES = {
     "commit_clone": "committing",
     "commit_detached": "committing",
     "commit_past_unreadable": "committing",
+    "restore_next": "committing",
     "decode_version": "committed",
     "find_token": "committed",
     "find_transaction": "committed",

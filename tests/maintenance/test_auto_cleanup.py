@@ -41,6 +41,12 @@ def test_every_interval_versions_older_versions_are_removed(dataset_uri: str) ->
     assert seen == [[2, 3], [2, 3, 4], [2, 3, 4, 5], [5, 6], [5, 6, 7]]
 
 
+def test_an_age_beyond_all_time_keeps_every_version(dataset_uri: str) -> None:
+    configured(dataset_uri, {**AT_ONCE, INTERVAL: "1", OLDER_THAN: "3000years"})
+    lance_ops.write_dataset(rows(), dataset_uri, mode="append")
+    assert versions(dataset_uri) == [1, 2, 3]
+
+
 def test_every_verb_of_a_handle_cleans_up(dataset_uri: str) -> None:
     dataset = configured(dataset_uri, {**AT_ONCE, INTERVAL: "1"})
     verbs: list[Callable[[], object]] = [

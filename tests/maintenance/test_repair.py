@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ import lance_ops
 from lance_ops.cli import app
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import CorruptFile, InvalidInput, RetryableConflict
-from lance_ops.maintenance.repair import open_newest_readable
+from lance_ops.maintenance.repair import actions, open_newest_readable
 from tests.maintenance.verification.planted_damages import (
     ALL_DAMAGES,
     ROWS_PER_FRAGMENT,
@@ -176,6 +177,25 @@ def test_an_older_version_that_takes_changes_back_is_restored_only_if_allowed(co
     opened.repair(plan)
     assert opened.verify().ok
     assert sorted(opened.to_table()["x"].to_pylist()) == list(range(100))
+
+
+def test_a_restore_takes_back_no_commit_that_the_plan_did_not_name(
+    compacted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = lance_ops.dataset(str(compacted))
+    (compacted / "data" / opened.get_fragments()[0].metadata.files[0].path).unlink()
+    plan = opened.plan_repair()
+    plain = actions.restore_next
+
+    def after_an_append(*arguments: Any) -> Any:
+        lance_ops.write_dataset(pa.table({"x": [999]}), str(compacted), mode="append")
+        return plain(*arguments)
+
+    monkeypatch.setattr(actions, "restore_next", after_an_append)
+    [(_, reason)] = opened.repair(plan).failed
+    assert "appeared since the repair was planned" in reason
+    newest = lance_ops.dataset(str(compacted))
+    assert newest.version == plan.version + 1 and newest.count_rows() == 101
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["removed", "unreadable"])

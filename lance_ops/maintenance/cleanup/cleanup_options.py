@@ -44,6 +44,18 @@ class CleanupOptions:
     keep_branch_starts: bool = True
     within: CleanupBounds | None = None
 
+    def old_until(self, now: datetime) -> datetime | None:
+        """Return the moment after which a version was made that is too young to go; None if no age is asked for."""
+        age = self.older_than
+        if age is None and self.retain_versions is None:
+            age = DEFAULT_AGE
+        if age is None:
+            return None
+        try:
+            return now - age
+        except OverflowError:  # older than time: nothing is
+            return datetime.min.replace(tzinfo=now.tzinfo)
+
     def __post_init__(self) -> None:
         if self.retain_versions is not None and self.retain_versions < 1:
             raise InvalidInput(f"retain_versions must be at least 1, not {self.retain_versions}")

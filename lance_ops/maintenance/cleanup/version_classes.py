@@ -17,7 +17,7 @@ from typing import NamedTuple
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent, batch_event
-from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
 from lance_ops.runners import Job
@@ -154,12 +154,5 @@ def _is_old(past: Manifest, rank: int, options: CleanupOptions, now: datetime) -
         if among_newest and past.version in options.versions:
             raise InvalidInput(f"version {past.version} cannot be removed: it is among the newest")
         return not among_newest and past.version in options.versions
-    age = options.older_than
-    if age is None and options.retain_versions is None:
-        age = DEFAULT_AGE
-    return not among_newest and (age is None or _is_older(past, now - age))
-
-
-def _is_older(past: Manifest, moment: datetime) -> bool:
-    made = past.timestamp
-    return made is not None and made <= moment  # a version of unknown age is kept
+    limit, made = options.old_until(now), past.timestamp
+    return not among_newest and (limit is None or (made is not None and made <= limit))  # one of unknown age is kept

@@ -20,8 +20,6 @@ _GROWTH_WINDOW = timedelta(days=7)
 _SHORTEST = timedelta(hours=1)
 """A rate of growth over less than this would tell nothing about a day."""
 
-_DEFAULT_AGE = timedelta(weeks=2)
-
 
 @dataclass(frozen=True)
 class Growth:
@@ -81,10 +79,8 @@ def _held(snapshot: Snapshot) -> set[int]:
 def _may_go(rank: int, info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
     if rank < (options.retain_versions or 1):
         return False
-    age = options.older_than
-    if age is None and options.retain_versions is None:
-        age = _DEFAULT_AGE
-    return age is None or info.modified <= now - age
+    limit = options.old_until(now)
+    return limit is None or info.modified <= limit
 
 
 def _growth(snapshot: Snapshot, infos: Sequence[tuple[int, ObjectInfo | None]]) -> Growth | None:

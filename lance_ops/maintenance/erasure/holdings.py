@@ -26,7 +26,7 @@ from lance_ops.maintenance.erasure.row_search import FilterColumns, columns_read
 from lance_ops.maintenance.erasure.sought_values import long_enough, stated_values
 from lance_ops.maintenance.erasure.stated_texts import StatedTexts, stated_texts
 from lance_ops.maintenance.erasure.subject import Subject
-from lance_ops.refs import PINS_DIR, list_branches, list_tags, open_branch, pinned_version, reference_store
+from lance_ops.refs import PINS_DIR, is_expired, list_branches, list_tags, open_branch, pinned_version, reference_store
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.table import Fragment, IndexMetadata
@@ -300,9 +300,11 @@ class Search:
             if tag.version in holding.get(branch, {}):
                 found.tags[name] = (branch, tag.version)
         for branch_found in found.branches:
-            for info in branch_found.head.store.list(PINS_DIR):
+            pins, store = list(branch_found.head.store.list(PINS_DIR)), branch_found.head.store
+            now = store.now() if pins else None
+            for info in pins:
                 version = pinned_version(info.path)
-                if version in branch_found.holding:
+                if now is not None and version in branch_found.holding and not is_expired(info, now):
                     found.pins[version] = info.path
         return found
 

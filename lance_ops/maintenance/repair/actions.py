@@ -13,14 +13,13 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from lance_ops.changing import restore
 from lance_ops.committers import write_hint
 from lance_ops.core.errors import CorruptFile, RetryableConflict
 from lance_ops.core.file_names import DATA_DIR, TRANSACTIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.core.records import dataclass
 from lance_ops.indices import IndexConfig
 from lance_ops.maintenance.indexing import create_scalar_index, drop_index
-from lance_ops.refs import delete_tag, reference_store
+from lance_ops.refs import check_restores_no_erased_rows, delete_tag, pinned, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import (
@@ -32,7 +31,7 @@ from lance_ops.table import (
     with_deletion_file,
 )
 from lance_ops.table.manifest import ObjectLocation
-from lance_ops.transactions import DataReplacement, DataReplacementGroup, Delete, PendingFiles
+from lance_ops.transactions import DataReplacement, DataReplacementGroup, Delete, PendingFiles, restore_next
 from lance_ops.writing import commit_operation
 
 __all__ = [
@@ -192,7 +191,11 @@ class RestoreVersion(RepairAction):
     def apply(self, snapshot: Snapshot) -> Snapshot:
         if snapshot.version != self.newest:
             raise RetryableConflict(f"{snapshot.uri}: version {snapshot.version} appeared since the repair was planned")
-        return restore(snapshot.at(self.version))
+        old = snapshot.at(self.version)
+        with pinned(old):  # it is committed after the planned version alone, so that it takes back nothing else
+            check_restores_no_erased_rows(old)
+            made = restore_next(snapshot.committer, snapshot.store, old.manifest, snapshot.manifest)
+        return snapshot.with_manifest(made)
 
 
 @dataclass(frozen=True)

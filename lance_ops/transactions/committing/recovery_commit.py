@@ -15,24 +15,40 @@ from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.operations import Restore
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["commit_past_unreadable"]
+__all__ = ["commit_past_unreadable", "restore_next"]
 
 _SKIPPED_ROW_IDS = 1 << 32
-"""What an unreadable version may have given out, for each such version: as many ids as a fragment can have rows."""
+_SKIPPED_FRAGMENT_IDS = 1 << 20
+"""What an unreadable version may have given out, for each such version: as many row ids as a fragment can have rows,
+and as many fragment ids as a large table has fragments."""
 
 
 def commit_past_unreadable(committer: Committer, store: Store, readable: Manifest, newest: int) -> Manifest:
     """Commit the content of `readable` as the version after `newest`, where no version in between can be read.
 
-    How many stable row ids those versions gave out is not known, so some are skipped. Raises `RetryableConflict` if
-    another writer made the next version, and `CommitStateUnknown` if the outcome is not known yet.
+    How many ids those versions gave out to fragments and rows is not known, so some are skipped. Raises as
+    `restore_next` does.
     """
-    skipped = _SKIPPED_ROW_IDS * (newest - readable.version) if readable.uses_stable_row_ids else 0
-    stand_in = replace(readable, version=newest, next_row_id=readable.next_row_id + skipped)
-    transaction = Transaction(readable.version, Restore(readable.version))
-    context = ApplyContext(manifests={readable.version: readable})
-    made = next_manifest(stand_in, transaction, context, time.time_ns())
-    check_adds_no_violation(stand_in, made)
+    num_lost = newest - readable.version
+    skipped = _SKIPPED_ROW_IDS * num_lost if readable.uses_stable_row_ids else 0
+    stand_in = replace(
+        readable,
+        version=newest,
+        max_fragment_id=readable.next_fragment_id - 1 + _SKIPPED_FRAGMENT_IDS * num_lost,
+        next_row_id=readable.next_row_id + skipped,
+    )
+    return restore_next(committer, store, readable, stand_in)
+
+
+def restore_next(committer: Committer, store: Store, old: Manifest, newest: Manifest) -> Manifest:
+    """Commit the content of `old` as the version after `newest`, and as no later one: it takes back what it knows of.
+
+    Raises `RetryableConflict` if another writer made the next version, and `CommitStateUnknown` if the outcome is not
+    known yet.
+    """
+    transaction = Transaction(old.version, Restore(old.version))
+    made = next_manifest(newest, transaction, ApplyContext(manifests={old.version: old}), time.time_ns())
+    check_adds_no_violation(newest, made)
     if not commit_once(committer, store, transaction, made):
         raise RetryableConflict(
             f"{store.uri}: version {made.version} appeared since the repair was planned: plan it again"
