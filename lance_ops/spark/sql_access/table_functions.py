@@ -14,7 +14,7 @@ on their arguments, and none that can be joined `LATERAL`. So `lance_scan` and `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, WrongType
+from lance_ops.core.records import dataclass
 from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import (
