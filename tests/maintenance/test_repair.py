@@ -17,6 +17,7 @@ from lance_ops.cli import app
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import CorruptFile, InvalidInput, RetryableConflict
 from lance_ops.maintenance.repair import actions, open_newest_readable
+from lance_ops.transactions import restore_next
 from tests.maintenance.verification.planted_damages import (
     ALL_DAMAGES,
     ROWS_PER_FRAGMENT,
@@ -185,7 +186,7 @@ def test_a_restore_takes_back_no_commit_that_the_plan_did_not_name(
     opened = lance_ops.dataset(str(compacted))
     (compacted / "data" / opened.get_fragments()[0].metadata.files[0].path).unlink()
     plan = opened.plan_repair()
-    plain = actions.restore_next
+    plain = restore_next
 
     def after_an_append(*arguments: Any) -> Any:
         lance_ops.write_dataset(pa.table({"x": [999]}), str(compacted), mode="append")

@@ -88,6 +88,14 @@ def test_a_table_whose_newest_manifest_is_damaged_opens_again(root: Path, harm: 
     assert not bad.exists()
 
 
+def test_no_fragment_gets_an_id_that_an_unreadable_version_gave_out(root: Path) -> None:
+    given_out = max(fragment.fragment_id for fragment in lance_ops.dataset(str(root)).get_fragments())
+    flip(manifests(root)[0])
+    go_back(root, 1)
+    appended = lance_ops.write_dataset(table(30, 40), str(root), mode="append")
+    assert max(fragment.fragment_id for fragment in appended.get_fragments()) > given_out
+
+
 def test_going_back_needs_leave_and_says_what_is_lost(root: Path) -> None:
     flip(manifests(root)[0])
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
