@@ -131,7 +131,7 @@ def test_without_time_for_another_attempt_a_conflict_matters_only_if_nothing_was
     assert len(lance_ops.dataset(dataset.uri).get_fragments()) == num_fragments // 2
 
 
-def test_the_worst_groups_go_first_and_those_that_do_not_fit_are_passed_over(make: Make) -> None:
+def test_the_worst_groups_go_first_and_no_more_is_rewritten_than_the_limits_allow(make: Make) -> None:
     dataset = make(12)
     dataset.delete("id >= 180 and id < 195")  # of fragment 9
     excluded: tuple[int, ...] = (3, 8)  # they cut the fragments into runs of 3, 4 and 3
@@ -142,14 +142,28 @@ def test_the_worst_groups_go_first_and_those_that_do_not_fit_are_passed_over(mak
 
     assert planned() == [(0, 1, 2), (4, 5, 6, 7), (9, 10, 11)]
     assert planned(worst_first=True) == [(4, 5, 6, 7), (9, 10, 11), (0, 1, 2)]
-    assert planned(max_source_fragments=6) == [(0, 1, 2)]
+    assert planned(max_source_fragments=6) == [(0, 1, 2), (4, 5, 6)]
+    assert planned(max_source_fragments=4) == [(0, 1, 2)]
+    assert planned(max_source_bytes=1) == planned(max_source_rows=20) == planned(max_source_fragments=1) == []
+    assert planned(max_source_rows=50) == [(0, 1)]
     assert planned(worst_first=True, max_source_fragments=7) == [(4, 5, 6, 7), (9, 10, 11)]
     excluded = (3, 8, 11)
     assert planned(worst_first=True, max_source_rows=110) == [(4, 5, 6, 7), (9, 10)]
-    assert planned(worst_first=True, max_source_fragments=1) == [(4, 5, 6, 7)]
+    assert planned(worst_first=True, max_source_fragments=3) == [(4, 5, 6)]
+    assert planned(worst_first=True, max_source_fragments=1) == [(9,)]  # it has deleted rows
 
 
-@pytest.mark.parametrize("options", [{"max_commits": 0}, {"max_seconds": -1}, {"max_seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_commits": 0},
+        {"max_seconds": -1},
+        {"max_seconds": float("nan")},
+        {"max_source_fragments": 0},
+        {"max_source_rows": 0},
+        {"max_source_bytes": -1},
+    ],
+)
 def test_bounds_that_cannot_be_used_are_refused(make: Make, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(options))):
         make(1).optimize.compact_files(**options)

@@ -92,12 +92,17 @@ class _Compacting:
         old = [fragment for rewrite in rewrites for fragment in rewrite.old_fragments]
         rows = sum(snapshot.num_live_rows(fragment) for fragment in old)
         size_bytes = sum(file.file_size_bytes for fragment in old for file in fragment.files)
-        self._options = replace(
-            self._options,
-            max_source_fragments=_less(self._options.max_source_fragments, len(old)),
-            max_source_rows=_less(self._options.max_source_rows, rows),
-            max_source_bytes=_less(self._options.max_source_bytes, size_bytes),
+        left = (
+            _less(self._options.max_source_fragments, len(old)),
+            _less(self._options.max_source_rows, rows),
+            _less(self._options.max_source_bytes, size_bytes),
         )
+        if 0 in left:  # no more may be rewritten
+            self._options = replace(self._options, only_fragment_ids=frozenset())
+        else:
+            self._options = replace(
+                self._options, max_source_fragments=left[0], max_source_rows=left[1], max_source_bytes=left[2]
+            )
 
 
 @dataclass(frozen=True)

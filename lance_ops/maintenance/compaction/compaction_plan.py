@@ -38,9 +38,9 @@ _NOT_WITH_CLUSTERS = ("max_commits", "max_seconds", "worst_first")
 class CompactionOptions:
     """The reference's options, with its defaults, and those of this library.
 
-    `worst_first` orders the groups by the fragments and then the deleted rows that they take away; a group that does
-    not fit into the `max_source_*` limits is passed over for smaller ones. No task begins after `max_seconds`, except
-    the first. `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a
+    Of a group that does not fit into the `max_source_*` limits, the first fragments that do are rewritten; if there
+    would be as many fragments after it, none. `worst_first` orders the groups by the fragments and then the deleted
+    rows that they take away, and goes on with smaller ones then. No task begins after `max_seconds`, except the first. `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a
     conflict loses only the groups of its commit.
 
     `only_fragment_ids` leaves all other fragments alone, also those that others add before a plan is made again.
@@ -73,6 +73,10 @@ class CompactionOptions:
             raise InvalidInput(
                 f"materialize_deletions_threshold is a fraction, 0 to 1, not {self.materialize_deletions_threshold}"
             )
+        for name in ("max_source_fragments", "max_source_rows", "max_source_bytes"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise InvalidInput(f"{name} must be positive, or None for no limit, not {limit}")
         if self.max_commits < 1:
             raise InvalidInput(f"max_commits must be at least 1, not {self.max_commits}")
         if self.max_seconds is not None and not self.max_seconds >= 0:
@@ -137,8 +141,6 @@ class CompactionPlan:
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
     """Return the groups worth rewriting, in the fragments' order or the worst first, within the `max_source_*` limits.
 
-    The first group is rewritten whatever the limits, so that a compaction always makes progress.
-
     Raises `UnsupportedFeature`, before anything is written, for an index on the rows that cannot be remapped; see
     `needs_remap`. Raises `ReadTooLarge` as `check_rows_are_stored` does.
     """
@@ -151,22 +153,22 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     if options.worst_first:
         groups = sorted(groups, key=lambda group: _badness(snapshot, group, options), reverse=True)
     for group in groups:
-        size = SourceSize.of(snapshot, group)
-        if tasks and not (total + size).fits(options):
-            if options.worst_first:
-                continue
-            break
-        total += size
-        tasks.append(
-            CompactionTask(
-                SnapshotReference.of(snapshot),
-                tuple(fragment.id for fragment in group),
-                options.target_rows_per_fragment,
-                options.max_bytes_per_file or MAX_BYTES_PER_FILE,
-                version,
-                size.size_bytes,
+        fitting = _fitting(snapshot, group, total, options)
+        if fitting:
+            size = SourceSize.of(snapshot, fitting)
+            total += size
+            tasks.append(
+                CompactionTask(
+                    SnapshotReference.of(snapshot),
+                    tuple(fragment.id for fragment in fitting),
+                    options.target_rows_per_fragment,
+                    options.max_bytes_per_file or MAX_BYTES_PER_FILE,
+                    version,
+                    size.size_bytes,
+                )
             )
-        )
+        if len(fitting) < len(group) and not options.worst_first:
+            break
     moving = [fragment_id for task in tasks for fragment_id in task.fragment_ids]
     _check_indices(snapshot, moving)
     fragments = [snapshot.fragments_by_id[fragment_id] for fragment_id in moving]
@@ -198,6 +200,20 @@ def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fra
             covered_by = covering
     if _is_worth_rewriting(snapshot, group, rows, options):
         yield group
+
+
+def _fitting(
+    snapshot: Snapshot, group: list[Fragment], taken: SourceSize, options: CompactionOptions
+) -> list[Fragment]:
+    """Return the first fragments of a group that fit beside what is taken; none if a rewrite of them gains nothing."""
+    fitting, size = list[Fragment](), taken
+    for fragment in group:
+        size += SourceSize.of(snapshot, [fragment])
+        if not size.fits(options):
+            break
+        fitting.append(fragment)
+    rows = size.rows - taken.rows if len(fitting) == len(group) else sum(map(snapshot.num_live_rows, fitting))
+    return fitting if _is_worth_rewriting(snapshot, fitting, rows, options) else []
 
 
 def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOptions) -> bool:
