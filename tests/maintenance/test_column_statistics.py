@@ -45,6 +45,13 @@ def test_nulls_bounds_and_distinct_values_are_those_of_the_rows(dataset_uri: str
         dataset.stats.column_stats(["l"])
 
 
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+def test_the_two_zeros_are_one_value_and_so_are_all_nans(dataset_uri: str, kind: pa.DataType) -> None:
+    values = np.array([0.0, -0.0, np.nan, -np.nan, 1.5], kind.to_pandas_dtype())
+    dataset = lance_ops.write_dataset(pa.table({"f": pa.array(values, kind)}), dataset_uri)
+    assert dataset.stats.column_stats()["f"] == ColumnStatistics(5, 0, 0.0, 1.5, 3)
+
+
 def test_many_distinct_values_are_estimated_from_small_messages(dataset_uri: str) -> None:
     numbers = np.arange(600_000) * 7919 % 100_003
     table = pa.table({"n": numbers, "t": [f"text {number % 20_000}" for number in numbers]})

@@ -129,3 +129,15 @@ def test_a_key_of_a_data_frame_that_a_cast_would_change_is_refused(
     with pytest.raises(SchemaMismatch, match=f"key '{column}' is .* may change values"):
         dataset.merge_insert(column).when_matched_delete().execute(keys, runner=OnSpark(spark))
     assert dataset.count_rows() == 1
+
+
+def test_rows_are_deleted_by_a_key_within_a_struct(spark: SparkSession, dataset_uri: str) -> None:
+    rows = [{"id": at, "place": {"x": at, "y": "y"}} for at in range(6)]
+    dataset = lance_ops.write_dataset(pa.Table.from_pylist(rows), dataset_uri, max_rows_per_file=2)
+    keys = spark.sql("SELECT id, named_struct('y', 'other', 'x', id) AS PLACE FROM range(4, 9)")
+    on_spark = OnSpark(spark, least_bytes=0)
+    assert dataset.delete_by_keys(keys, "place.x", runner=on_spark) == {"num_deleted_rows": 2}
+    assert dataset.delete_by_keys(
+        keys.selectExpr("0L AS id", "named_struct('x', 0L) AS place"), ["id", "place.x"], runner=on_spark
+    ) == {"num_deleted_rows": 1}
+    assert dataset.to_table()["id"].to_pylist() == [1, 2, 3]

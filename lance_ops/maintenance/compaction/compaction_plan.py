@@ -40,8 +40,9 @@ class CompactionOptions:
 
     Of a group that does not fit into the `max_source_*` limits, the first fragments that do are rewritten; if there
     would be as many fragments after it, none. `worst_first` orders the groups by the fragments and then the deleted
-    rows that they take away, and goes on with smaller ones then. No task begins after `max_seconds`, except the first. `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a
-    conflict loses only the groups of its commit.
+    rows that they take away, and goes on with smaller ones then. No task begins after `max_seconds`, except the first.
+    `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a conflict loses
+    only the groups of its commit.
 
     `only_fragment_ids` leaves all other fragments alone, also those that others add before a plan is made again.
 

@@ -33,7 +33,7 @@ __all__ = ["ColumnMeasure", "ColumnStatistics", "column_statistics"]
 
 _NUM_HASHES = 1024
 _COMPARED_AS = {pa.float16(): pa.float32()}  # pyarrow finds no least value of the first
-_INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+_INTEGERS = {32: pa.int32(), 64: pa.int64()}
 _HASHES = 2.0**64
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -147,11 +147,15 @@ def _least(hashes: Uint64Array) -> Uint64Array:
 
 
 def _hashes(known: pa.Array) -> Uint64Array:
-    """Hash values that are not null. Equal values have equal hashes; the two zeros count as two values."""
+    """Hash values that are not null. Equal values have equal hashes: so have the two zeros, and all NaNs."""
     kind = known.type
+    if pa.types.is_floating(kind):
+        numbers = numbers_of(known).astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        numbers[np.isnan(numbers)] = np.nan
+        return _mixed(numbers.view(np.uint64))
     if pa.types.is_boolean(kind):
         known = known.cast(pa.uint8())
-    elif pa.types.is_floating(kind) or pa.types.is_temporal(kind):
+    elif pa.types.is_temporal(kind):
         known = known.view(_INTEGERS[kind.bit_width])
     if pa.types.is_integer(known.type):
         return _mixed(numbers_of(known).astype(np.int64).view(np.uint64))

@@ -165,7 +165,7 @@ def _check(task: VerificationTask, snapshot: Snapshot, found: FindingCollector) 
         case RowIdsTask(_, start, stop, max_runs):
             return find_shared_row_ids(snapshot, start, stop, max_runs)
         case TableTask(_, references):
-            check_table(snapshot, found)
+            check_table(snapshot, found, is_old=not references)
             if references:
                 check_references(snapshot, found)
     return []

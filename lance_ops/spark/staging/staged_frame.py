@@ -12,7 +12,7 @@ from lance_ops.changing import ROW_KEY
 from lance_ops.changing.merge_insert import check_key_casts, check_struct_fields
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.schema import CaseRule, Schema
+from lance_ops.core.schema import CaseRule, Schema, split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write_with
@@ -32,12 +32,13 @@ def write_frame(
     columns: Sequence[str] = (),
     keys: Sequence[str] = (),
 ) -> None:
-    """Write a DataFrame, or these columns of it, as a new dataset with the columns of `like` that it has.
+    """Write a DataFrame, or the columns that these paths are in, as a new dataset with the columns of `like` it has.
 
     Spark's tasks cast and write the rows, as those of an append to `like` would. Raises `SchemaMismatch` naming a
     column that the DataFrame or `like` does not have, or one of `keys` that the cast to its type in `like` may change.
     """
     rule = session_case_rule(session)
+    columns = tuple(dict.fromkeys(_column_of(path, frame, rule) for path in columns))
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
     if missing:
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
@@ -49,6 +50,11 @@ def write_frame(
         version = FileVersion.V2_0
     create_dataset(open_root(uri, storage_options), _part_of(session, chosen, like), PendingFiles(), version)
     write_with(chosen, uri, "append", {}, storage_options)
+
+
+def _column_of(path: str, frame: DataFrame, rule: CaseRule) -> str:
+    """Return the column that a path is in."""
+    return path if rule.find(path, frame.columns) is not None else split_path(path)[0]
 
 
 def write_row_values(

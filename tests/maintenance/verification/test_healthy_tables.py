@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -169,3 +171,15 @@ def test_tables_of_old_releases_are_judged_without_an_error(historical: Path) ->
             assert not verdicts[name], name
     assert len(verdicts) > 5
     assert sum(verdicts.values()) > len(verdicts) / 2, verdicts
+
+
+@pytest.mark.interop
+def test_a_version_that_the_reference_cleaned_up_beside_is_whole_while_a_branch_keeps_it(dataset_uri: str) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": [1, 2]}), dataset_uri)
+    dataset.create_branch("b")
+    dataset.insert(pa.table({"id": [3]}))
+    theirs = lance.dataset(dataset_uri)
+    theirs.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+    assert lance_ops.dataset(dataset_uri, 1).count_rows() == 2
+    assert not list(Path(dataset_uri, "_transactions").glob("0-*"))
+    assert lance_ops.dataset(dataset_uri).verify(all_versions=True).findings == ()
