@@ -32,7 +32,7 @@ from lance_ops.snapshot import Snapshot, history
 from lance_ops.table import Fragment, IndexMetadata
 from lance_ops.transactions import CommittedVersion
 
-__all__ = ["BranchHoldings", "Cause", "Holdings", "Search", "Why"]
+__all__ = ["BranchHoldings", "Cause", "Holdings", "Search", "Why", "retained_versions"]
 
 
 class Cause(Enum):
@@ -184,7 +184,7 @@ class Search:
         branches = list_branches(reference_store(newest))
         names = sorted(branches, key=lambda name: -len(branches[name].identifier))  # a parent after its branches
         heads = {name: open_branch(newest, name) for name in names} | {MAIN_BRANCH: newest}
-        versions = {name: [self._opened(head, each) for each in _retained(head)] for name, head in heads.items()}
+        versions = {name: [self._opened(head, each) for each in retained_versions(head)] for name, head in heads.items()}
         for opened in versions.values():
             for version in opened:
                 self._search(version)
@@ -309,7 +309,7 @@ class Search:
         return found
 
 
-def _retained(head: Snapshot) -> Iterator[CommittedVersion]:
+def retained_versions(head: Snapshot) -> Iterator[CommittedVersion]:
     """Yield every retained version of a branch, the newest first, then its detached ones without transactions."""
     yield from history(head, to_the_end=True)
     if head.committer.takes_detached:

@@ -31,12 +31,12 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
 from lance_ops.maintenance.erasure.byte_search import ByteSearch
-from lance_ops.maintenance.erasure.holdings import Holdings, Why
+from lance_ops.maintenance.erasure.holdings import Holdings, Why, retained_versions
 from lance_ops.maintenance.erasure.report import ExaminedFile
 from lance_ops.maintenance.erasure.row_search import search_unnamed
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner
-from lance_ops.snapshot import Snapshot, history
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo
 
 __all__ = ["Proof", "named_by_versions", "prove"]
@@ -139,10 +139,10 @@ def prove(
 
 
 def named_by_versions(found: Holdings) -> NamedFiles:
-    """Return the files beneath the root of the main branch that a retained version of any branch names."""
+    """Return the files beneath the root of the main branch that a retained or detached version names."""
     named = NamedFiles(found.main.head.uri)
     for branch in found.branches:
-        for committed in history(branch.head, to_the_end=True):
+        for committed in retained_versions(branch.head):
             named.add(committed.manifest, branch.head.uri)
     return named
 

@@ -185,6 +185,19 @@ def test_a_file_with_the_rows_that_no_version_names_is_not_proven_unless_it_may_
     assert holders(people.uri) == []
 
 
+def test_a_clean_detached_version_keeps_its_files_and_they_are_proven(dataset_uri: str) -> None:
+    made = lance_ops.write_dataset(rows(0, 2, 1), dataset_uri, max_rows_per_file=1)
+    _, removed = made.get_fragments()
+    delete = lance_ops.LanceOperation.Delete([], [removed.fragment_id], "id = 1")
+    detached = lance_ops.LanceDataset.commit(made.uri, delete, made.version, detached=True)
+    made = lance_ops.dataset(dataset_uri)
+    made.optimize.compact_files()
+    report = erase(made.snapshot, Subject(f"name = '{SUBJECT}'"), ALL)
+    assert report.is_proven, report.unproven
+    assert holders(dataset_uri) == []
+    assert lance_ops.dataset(dataset_uri, version=detached.version).to_table() == rows(0, 1)
+
+
 def test_keys_of_several_columns_and_of_a_column_that_old_versions_lack(dataset_uri: str) -> None:
     lance_ops.write_dataset(rows(0, 10, 4), dataset_uri)
     made = lance_ops.dataset(dataset_uri)
