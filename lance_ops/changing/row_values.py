@@ -117,7 +117,9 @@ def replace_row_values(
         updated_offsets=shared.offsets,
     )
     pending = column_changes.pending_columns(snapshot, files)
-    pending = pending if kept is None else pending.kept_on_failure()
+    if kept is not None:
+        pending = pending.kept_on_failure()
+        kept.check_present(snapshot.store, files)
     committed = commit_operation(snapshot, operation, properties=properties, pending=pending)
     if kept is not None:
         kept.remove(snapshot.store)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,35 @@ def test_fragments_that_changed_and_files_that_are_damaged_are_computed_again(nu
     again = Doubling()
     again.add_to(numbers)
     assert again.calls == [0, 4, 8, 16, 20]
+    check(numbers)
+
+
+def test_what_clean_up_may_soon_remove_is_computed_again(numbers: lance_ops.LanceDataset) -> None:
+    with pytest.raises(RuntimeError):
+        Doubling(fails_at=12).add_to(numbers)
+    for record, days in zip(records(numbers), (6.5, 5.5, 8), strict=True):
+        moment = time.time() - days * 86400
+        for path in (record, Path(numbers.uri, "data", json.loads(record.read_text())["file"]["path"])):
+            os.utime(path, (moment, moment))
+    again = Doubling()
+    again.add_to(numbers)
+    assert again.calls == [0, 8, 12, 16]
+    check(numbers)
+
+
+def test_what_clean_up_removes_after_it_was_taken_over_is_computed_again(numbers: lance_ops.LanceDataset) -> None:
+    with pytest.raises(RuntimeError):
+        Doubling(fails_at=12).add_to(numbers)
+    first = Path(numbers.uri, "data", json.loads(records(numbers)[0].read_text())["file"]["path"])
+
+    class BesideCleanUp(Doubling):
+        def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+            first.unlink(missing_ok=True)
+            return super().__call__(batch)
+
+    again = BesideCleanUp()
+    again.add_to(numbers)
+    assert again.calls == [12, 16, 0]
     check(numbers)
 
 

@@ -52,7 +52,8 @@ def add_columns(
     takes them over. Columns that are all `CAST(NULL AS …)` change only the schema, as `add_null_columns` does.
 
     Raises `InvalidInput` for a name that exists or a value that cannot be computed, and `RetryableConflict` when a
-    concurrent transaction added or changed fragments: plan again on the newest version.
+    concurrent transaction added or changed fragments, or a clean-up removed files of the checkpoint: plan again on the
+    newest version.
     """
     if isinstance(source, ComputedColumns) and all(each.is_typed_null for each in source.assignments):
         check_batch_size(batch_size)
@@ -65,6 +66,7 @@ def add_columns(
         return _commit(snapshot, schema, columns, files, properties)
     pending = pending_columns(snapshot, files).kept_on_failure()
     operation = _merge(schema, columns, fragments_with_column_files(snapshot, schema, files))
+    kept.check_present(snapshot.store, files)
     committed = commit_operation(snapshot, operation, properties=properties, pending=pending)
     kept.remove(snapshot.store)
     return committed

@@ -77,9 +77,10 @@ def plan_backfill(
     check_batch_size(batch_size)
     check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
     reference = SnapshotReference.of(snapshot)
+    by_fragment = kept.by_fragment(snapshot.store, snapshot.fragments) if kept else [None] * len(snapshot.fragments)
     return tuple(
-        BackfillTask(reference, part.id, columns, source.for_fragment(part.id), batch_size, kept)
-        for part in snapshot.fragments
+        BackfillTask(reference, part.id, columns, source.for_fragment(part.id), batch_size, kept_of_part)
+        for part, kept_of_part in zip(snapshot.fragments, by_fragment, strict=True)
     )
 
 

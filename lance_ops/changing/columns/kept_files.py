@@ -4,24 +4,32 @@
 
 A task writes the record when its file is durable. A record counts only for the fragment as it was: the same data files
 and the same deletion file. The commit removes the folder. Records and files of a backfill that nobody finishes are
-files that no version names: clean-up removes them when they are old.
+files that no version names: clean-up removes them when they are old. So no attempt takes over what soon may be removed,
+and each looks directly before its commit whether its files are still there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 
 from lance_ops.changing.columns.column_file import ColumnFile
-from lance_ops.core.errors import ObjectNotFound, UnsafePath
+from lance_ops.core.errors import ObjectNotFound, RetryableConflict, UnsafePath
 from lance_ops.core.file_names import DATA_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
+from lance_ops.refs import UNVERIFIED_AGE
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["KeptFiles"]
+
+_OLDEST = UNVERIFIED_AGE - timedelta(days=1)
+"""The age up to which a file is taken over: clean-up must not remove it before the commit names it."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,7 @@ class KeptFiles:
     """The files of one backfill, by fragment. Every task carries it."""
 
     folder: str
+    takes_over: bool = True
 
     @classmethod
     def of(cls, name: str, columns: Schema, source: str) -> KeptFiles:
@@ -40,8 +49,20 @@ class KeptFiles:
         digest = hashlib.sha256(repr((name, fields, source)).encode()).hexdigest()
         return cls(f"{DATA_DIR}/backfill-{digest[:32]}")
 
+    def by_fragment(self, store: Store, fragments: Iterable[Fragment]) -> list[KeptFiles]:
+        """Return the files as the task of each fragment takes them: not over from a record that is old.
+
+        A record is younger than its file by the seconds of its writing.
+        """
+        records = list(store.list(self.folder))
+        now = store.now() if records else None
+        old = {info.path for info in records if now is not None and now - info.modified > _OLDEST}
+        return [replace(self, takes_over=self._path(fragment) not in old) for fragment in fragments]
+
     def find(self, store: Store, fragment: Fragment) -> ColumnFile | None:
         """Return the finished file of a fragment; None if there is none, or if the fragment has changed since."""
+        if not self.takes_over:
+            return None
         with suppress(ObjectNotFound, ValueError, KeyError, TypeError, UnsafePath):  # a damaged record is none
             record = json.loads(store.get(self._path(fragment)).to_pybytes())
             file = DataFile(**record["file"])
@@ -61,6 +82,16 @@ class KeptFiles:
             "file_size_bytes": written.file.file_size_bytes,
         }
         store.put(self._path(fragment), json.dumps({"fragment": _state(fragment), "file": file}).encode())
+
+    def check_present(self, store: Store, files: Iterable[ColumnFile]) -> None:
+        """Raise `RetryableConflict` if a file is gone; another attempt computes that file again."""
+        present = frozenset(store.list_names(DATA_DIR))
+        gone = sorted(found.file.path for found in files if found.file.path not in present)
+        if gone:
+            raise RetryableConflict(
+                f"{store.uri_of(f'{DATA_DIR}/{gone[0]}')}: {len(gone)} finished files of this checkpoint are gone, "
+                "because a clean-up removed them; make the same call again to compute them"
+            )
 
     def remove(self, store: Store) -> None:
         """Remove the records, or leave them to clean-up; the files stay."""
