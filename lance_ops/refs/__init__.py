@@ -42,7 +42,13 @@ if TYPE_CHECKING:
         replace_tag_metadata,
         update_tag,
     )
-    from lance_ops.refs.version_pins import PINS_DIR, pinned, pinned_version
+    from lance_ops.refs.version_pins import (
+        PINS_DIR,
+        keeps_later_versions,
+        pinned,
+        pinned_version,
+        pinned_with_later,
+    )
 
 __all__ = [
     "ERASURES_DIR",
@@ -65,6 +71,7 @@ __all__ = [
     "drop_dataset",
     "erasure_before",
     "is_expired",
+    "keeps_later_versions",
     "list_branches",
     "list_erasures",
     "list_tag_names",
@@ -72,6 +79,7 @@ __all__ = [
     "open_branch",
     "pinned",
     "pinned_version",
+    "pinned_with_later",
     "read_tag",
     "reference_store",
     "replace_branch_metadata",
@@ -104,12 +112,14 @@ _MODULES = {
     "delete_branch": "branches",
     "delete_tag": "tags",
     "drop_dataset": "dataset_removal",
+    "keeps_later_versions": "version_pins",
     "list_branches": "branch_file",
     "list_tag_names": "tags",
     "list_tags": "tags",
     "open_branch": "branch_locations",
     "pinned": "version_pins",
     "pinned_version": "version_pins",
+    "pinned_with_later": "version_pins",
     "read_tag": "tags",
     "reference_store": "branch_locations",
     "replace_branch_metadata": "branch_file",

@@ -1,6 +1,7 @@
 """Pin a version while an operation depends on it, so that clean-up keeps it.
 
-    _lance_ops/pins/{version}-{uuid}      an empty file
+    _lance_ops/pins/{version}-{uuid}            an empty file; it keeps the version
+    _lance_ops/pins/{version}-later-{uuid}      it keeps the version and all later ones
 
 The operation writes the pin first and then checks that no clean-up removes the version; see `announced_removals`.
 """
@@ -15,9 +16,10 @@ from lance_ops.refs.announced_removals import check_no_announced_removal, check_
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["PINS_DIR", "pinned", "pinned_version"]
+__all__ = ["PINS_DIR", "keeps_later_versions", "pinned", "pinned_version", "pinned_with_later"]
 
 PINS_DIR = "_lance_ops/pins"
+_LATER = "later-"
 
 
 @contextmanager
@@ -40,6 +42,28 @@ def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[No
             check_no_announced_removal(snapshot)
         yield
     pin.abandon()
+
+
+@contextmanager
+def pinned_with_later(snapshot: Snapshot) -> Iterator[None]:
+    """Keep clean-up from removing the snapshot's version and all later ones during the block.
+
+    A commit that was planned on the version can then be compared with each of them. Raises `VersionNotFound` as
+    `pinned` does. The pin never stays after the block, since a commit that may still succeed does not need it.
+    """
+    path = f"{PINS_DIR}/{snapshot.version}-{_LATER}{uuid.uuid4().hex}"
+    pin = PendingFiles.at(snapshot.store, [path])
+    try:
+        snapshot.store.put(path, b"")
+        check_version_is_kept(snapshot)
+        yield
+    finally:
+        pin.abandon()
+
+
+def keeps_later_versions(path: str) -> bool:
+    """Return whether the pin at a path also keeps all versions after the one that it names."""
+    return path.rpartition("/")[2].partition("-")[2].startswith(_LATER)
 
 
 def pinned_version(path: str) -> int | None:

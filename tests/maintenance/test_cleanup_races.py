@@ -10,14 +10,20 @@ import pytest
 
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
+from lance_ops.core.versions import FileVersion
 from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
+from lance_ops.maintenance.compaction import compact_files, migrate_files
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.indexing import create_scalar_index
+from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.refs.tags import create_tag
 from lance_ops.refs.version_pins import PINS_DIR, pinned
+from lance_ops.runners import InThreads
 from lance_ops.snapshot.snapshot import Snapshot
 from tests.maintenance.conftest import rows
 
@@ -185,6 +191,80 @@ def test_a_pin_left_by_a_crash_is_removed_with_unverified_files(make: Make) -> N
     dataset.cleanup_old_versions(NOW, delete_unverified=True)
     assert [version["version"] for version in dataset.versions()] == [3]
     assert not pin.exists()
+
+
+def append(uri: str, times: int, **options: Any) -> None:
+    for _ in range(times):
+        lance_ops.write_dataset(rows(0, 1), uri, mode="append", **options)
+
+
+class BesideTraffic(InThreads):
+    """Runs tasks after others have done something; counts the jobs."""
+
+    def __init__(self, traffic: Callable[[], object]) -> None:
+        super().__init__(1)
+        self.traffic = traffic
+        self.num_jobs = 0
+
+    def map(self, *arguments: Any, **options: Any) -> Any:
+        self.num_jobs += 1
+        self.traffic()
+        return super().map(*arguments, **options)
+
+
+REWRITES: dict[str, Callable[[Snapshot, BesideTraffic], object]] = {
+    "compact": lambda snapshot, runner: compact_files(snapshot, CompactionOptions(), runner),
+    "cluster": lambda snapshot, runner: compact_files(snapshot, CompactionOptions(cluster_by=("id",)), runner),
+    "migrate": lambda snapshot, runner: migrate_files(snapshot, FileVersion.V2_1, runner),
+}
+
+
+@pytest.mark.parametrize("verb", REWRITES)
+def test_a_rewrite_ends_beside_writers_that_clean_up_after_each_commit(make: Make, verb: str) -> None:
+    dataset = make()
+    dataset.optimize.enable_auto_cleanup({"interval": 1, "older_than_seconds": 0})
+    runner = BesideTraffic(lambda: append(dataset.uri, 3))
+    REWRITES[verb](lance_ops.dataset(dataset.uri).snapshot, runner)
+    assert runner.num_jobs == (3 if verb == "cluster" else 1)
+    assert list(dataset.snapshot.store.list(PINS_DIR)) == []
+    again = lance_ops.dataset(dataset.uri)
+    again.validate()
+    assert again.count_rows() == 100 + 3 * runner.num_jobs
+    append(dataset.uri, 1)
+    assert len(again.versions()) == 2  # without the pin, clean-up removes the versions that it kept
+
+
+def test_an_index_is_committed_beside_writers_that_clean_up_after_each_commit(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make()
+    dataset.optimize.enable_auto_cleanup({"interval": 1, "older_than_seconds": 0})
+    train = SegmentBuilder.train
+
+    def beside_traffic(*arguments: Any) -> Any:
+        append(dataset.uri, 3)
+        return train(*arguments)
+
+    monkeypatch.setattr(SegmentBuilder, "train", beside_traffic)
+    create_scalar_index(lance_ops.dataset(dataset.uri).snapshot, "id", "BTREE")
+    again = lance_ops.dataset(dataset.uri)
+    again.validate()
+    assert again.count_rows() == 103
+
+
+def test_an_attempt_after_a_lost_one_keeps_its_version(make: Make) -> None:
+    dataset = make()
+
+    def traffic() -> None:
+        append(dataset.uri, 3)
+        lance_ops.dataset(dataset.uri).cleanup_old_versions(NOW)
+
+    runner = BesideTraffic(traffic)
+    compact_files(dataset.snapshot, CompactionOptions(), runner)
+    assert runner.num_jobs == 2
+    again = lance_ops.dataset(dataset.uri)
+    again.validate()
+    assert again.count_rows() == 106
 
 
 def test_a_version_that_cannot_be_removed_keeps_its_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,13 @@ from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOp
 from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["AutoCleanupConfig", "auto_cleanup_config", "clean_up_if_due", "configured_options"]
+__all__ = [
+    "AutoCleanupConfig",
+    "auto_cleanup_config",
+    "clean_up_if_due",
+    "cleans_up_by_itself",
+    "configured_options",
+]
 
 _PREFIX = "lance.auto_cleanup."
 _INTERVAL, _OLDER_THAN, _RETAIN = f"{_PREFIX}interval", f"{_PREFIX}older_than", f"{_PREFIX}retain_versions"
@@ -50,6 +56,11 @@ def auto_cleanup_config(
     if interval < 0:
         raise InvalidInput(f"the interval of clean-ups must not be negative: {interval}")
     return {_INTERVAL: str(interval), _OLDER_THAN: format_duration(timedelta(seconds=older_than_seconds))}
+
+
+def cleans_up_by_itself(snapshot: Snapshot) -> bool:
+    """Return whether commits to the table clean up."""
+    return _INTERVAL in snapshot.manifest.config
 
 
 def clean_up_if_due(before: int, made: Snapshot) -> None:

@@ -1,10 +1,11 @@
 """Plan a clean-up: decide which versions and files may be removed.
 
 A detached version is kept. Any other is kept if it is the newest, among the `retain_versions` newest, younger than
-`older_than`, tagged or pinned, or if a branch began with it. A file is kept if a kept version names it, or any version
-of another branch. Directories of other branches are not listed. A file that no version names belongs to a writer that
-crashed or that is about to commit: it is removed only when it is older than `UNVERIFIED_AGE` by the store's clock.
-While a tagged or pinned version is missing, no file of the table is removed.
+`older_than`, tagged or pinned, or if a branch began with it. Some pins also keep all later versions.
+A file is kept if a kept version names it, or any version of another branch. Directories of other branches are not
+listed. A file that no version names belongs to a writer that crashed or that is about to commit: it is removed only
+when it is older than `UNVERIFIED_AGE` by the store's clock. While a tagged or pinned version is missing, no file of the
+table is removed.
 
 Files under base paths outside the root are kept, as in the reference: they may belong to another table, and a manifest
 can name any file.
@@ -44,6 +45,7 @@ from lance_ops.refs import (
     Tag,
     branch_of,
     is_expired,
+    keeps_later_versions,
     list_branches,
     list_tags,
     pinned_version,
@@ -64,6 +66,8 @@ __all__ = [
     "branch_start_versions",
     "plan_cleanup",
 ]
+
+_PIN = "a pin"
 
 
 @dataclass(frozen=True)
@@ -114,15 +118,14 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     now = store.now()  # a file system tells it by a new file
     holds, branches = holds_begun(), branches_begun()
     marks = [*holds.pins, *removals_begun()]
-    tagged_or_pinned = holds.versions(branch_of(snapshot), options, now)
+    tagged_or_pinned = holds.versions(snapshot, options, now)
     manifests_begun = store.begin_call(partial(_listed, store, VERSIONS_DIR))
     starts = frozenset(branch_start_versions(snapshot, branches) if options.keep_branch_starts else ())
     versions = classify_versions(snapshot, options, now, frozenset(tagged_or_pinned), starts, tasks)
     _check_exist(snapshot, options, versions.numbers)
-    if versions.old_but_tagged and options.error_if_tagged_old_versions:
-        names = ", ".join(
-            f"{tagged_or_pinned[version]} (version {version})" for version in sorted(versions.old_but_tagged)
-        )
+    tagged = [version for version in versions.old_but_tagged if tagged_or_pinned[version] != _PIN]
+    if tagged and options.error_if_tagged_old_versions:
+        names = ", ".join(f"{tagged_or_pinned[version]} (version {version})" for version in sorted(tagged))
         raise InvalidInput(
             f"{snapshot.uri}: tagged versions are old enough to be removed: {names}; delete the tags, or keep these "
             "versions with error_if_tagged_old_versions=False"
@@ -188,13 +191,18 @@ class _Holds:
     pins: Sequence[ObjectInfo]
     tags: Mapping[str, Tag]
 
-    def versions(self, branch: str | None, options: CleanupOptions, now: datetime) -> dict[int, str]:
-        """Return the versions of a branch that are held, with the name of a tag (or pin) of each.
+    def versions(self, snapshot: Snapshot, options: CleanupOptions, now: datetime) -> dict[int, str]:
+        """Return the versions of the snapshot's branch that are held, with the name of a tag (or pin) of each.
 
         Pins that were abandoned before `now`, a time by the store's clock, are left out.
         """
-        paths = (info.path for info in self.pins if not is_expired(info, _judged_at(options, now)))
-        pinned = {version: "a pin" for path in paths if (version := pinned_version(path)) is not None}
+        paths = [info.path for info in self.pins if not is_expired(info, _judged_at(options, now))]
+        pins = {path: version for path in paths if (version := pinned_version(path)) is not None}
+        pinned = dict.fromkeys(pins.values(), _PIN)
+        since = min((version for path, version in pins.items() if keeps_later_versions(path)), default=None)
+        if since is not None:
+            pinned |= {version: _PIN for version in snapshot.committer.versions() if version > since}
+        branch = branch_of(snapshot)
         return pinned | {tag.version: name for name, tag in self.tags.items() if tag.branch == branch}
 
 
@@ -203,7 +211,7 @@ def begin_tagged_or_pinned_versions(
 ) -> Callable[[datetime], dict[int, str]]:
     """Begin to read tags and pins; return a function from the store's time to the versions that they hold."""
     begun = _begin_holds(snapshot)
-    return lambda now: begun().versions(branch_of(snapshot), options, now)
+    return lambda now: begun().versions(snapshot, options, now)
 
 
 def _begin_holds(snapshot: Snapshot) -> Callable[[], _Holds]:

@@ -9,9 +9,15 @@ from functools import partial
 
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.records import dataclass
+from lance_ops.maintenance.cleanup import planned_version_kept
 from lance_ops.maintenance.compaction.clustering import cluster_files
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, RewriteResult, discard, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
+from lance_ops.maintenance.compaction.compaction_plan import (
+    CompactionOptions,
+    CompactionPlan,
+    CompactionTask,
+    plan_compaction,
+)
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import remove_files_of_job
@@ -37,25 +43,34 @@ def compact_files(
     Raises `TooManyConcurrentWriters` when every attempt met a conflict, `IncompatibleTransaction` when the table was
     overwritten, `UnsupportedFeature` as `plan_compaction` does.
     """
-    work = _Compacting(options or CompactionOptions(), runner or InThreads())
+    work = _Compacting(snapshot, options or CompactionOptions(), runner or InThreads())
     return retry_conflicts(snapshot, work.attempt, conflict_retries), work.metrics
 
 
 class _Compacting:
     """What the attempts of one compaction have done so far."""
 
-    def __init__(self, options: CompactionOptions, runner: Runner) -> None:
+    def __init__(self, first: Snapshot, options: CompactionOptions, runner: Runner) -> None:
+        self._first = first
         self._options = options
         self._runner = runner
         self._deadline = None if options.max_seconds is None else time.time() + options.max_seconds
         self.metrics = CompactionMetrics()
 
     def attempt(self, current: Snapshot) -> Snapshot:
-        """Rewrite what the newest plan holds; raise the last conflict if there was one and time is left."""
+        """Rewrite what a plan on this version holds, and keep the version until it is committed."""
         if self._options.cluster_by:
-            made, self.metrics = cluster_files(current, self._options, self._runner)
+            with planned_version_kept(current, self._first):
+                made, self.metrics = cluster_files(current, self._options, self._runner)
             return made
         plan = plan_compaction(current, self._options)
+        if not plan.tasks:
+            return current
+        with planned_version_kept(current, self._first):
+            return self._rewrite(current, plan)
+
+    def _rewrite(self, current: Snapshot, plan: CompactionPlan) -> Snapshot:
+        """Rewrite and commit; raise the last conflict if there was one and time is left."""
         made = current
         lost: RetryableConflict | None = None
         remove = partial(remove_files_of_job, current.store)

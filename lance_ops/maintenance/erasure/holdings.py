@@ -26,7 +26,16 @@ from lance_ops.maintenance.erasure.row_search import FilterColumns, columns_read
 from lance_ops.maintenance.erasure.sought_values import long_enough, stated_values
 from lance_ops.maintenance.erasure.stated_texts import StatedTexts, stated_texts
 from lance_ops.maintenance.erasure.subject import Subject
-from lance_ops.refs import PINS_DIR, is_expired, list_branches, list_tags, open_branch, pinned_version, reference_store
+from lance_ops.refs import (
+    PINS_DIR,
+    is_expired,
+    keeps_later_versions,
+    list_branches,
+    list_tags,
+    open_branch,
+    pinned_version,
+    reference_store,
+)
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.table import Fragment, IndexMetadata
@@ -184,7 +193,9 @@ class Search:
         branches = list_branches(reference_store(newest))
         names = sorted(branches, key=lambda name: -len(branches[name].identifier))  # a parent after its branches
         heads = {name: open_branch(newest, name) for name in names} | {MAIN_BRANCH: newest}
-        versions = {name: [self._opened(head, each) for each in retained_versions(head)] for name, head in heads.items()}
+        versions = {
+            name: [self._opened(head, each) for each in retained_versions(head)] for name, head in heads.items()
+        }
         for opened in versions.values():
             for version in opened:
                 self._search(version)
@@ -303,9 +314,15 @@ class Search:
             pins, store = list(branch_found.head.store.list(PINS_DIR)), branch_found.head.store
             now = store.now() if pins else None
             for info in pins:
-                version = pinned_version(info.path)
-                if now is not None and version in branch_found.holding and not is_expired(info, now):
-                    found.pins[version] = info.path
+                if now is not None and is_expired(info, now):  # its process has crashed
+                    continue
+                pin = pinned_version(info.path)
+                keeps_later = keeps_later_versions(info.path)
+                found.pins |= {
+                    version: info.path
+                    for version in branch_found.holding
+                    if version == pin or (keeps_later and pin is not None and version > pin)
+                }
         return found
 
 

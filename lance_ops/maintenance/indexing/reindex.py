@@ -16,6 +16,7 @@ from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeatur
 from lance_ops.core.file_names import check_index_name
 from lance_ops.core.schema import Field
 from lance_ops.indices import IndexConfig, RowKey, index_type_for, index_type_of
+from lance_ops.maintenance.cleanup import planned_version_kept
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.maintenance.indexing.task_shares import TaskSizes
@@ -57,8 +58,9 @@ def create_scalar_index(
         if same_name and not replace:
             raise InvalidInput(f"{current.uri} has an index {index_name!r} already: pass replace=True or another name")
         field = current.schema.field(column)
-        new = SegmentBuilder(current, runner, sizes or TaskSizes()).train(kind, field, index_name)
-        return commit_segment(current, new, same_name)
+        with planned_version_kept(current, snapshot):
+            new = SegmentBuilder(current, runner, sizes or TaskSizes()).train(kind, field, index_name)
+            return commit_segment(current, new, same_name)
 
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
@@ -80,9 +82,9 @@ def optimize_indices(
         if name not in _names(snapshot):
             raise _not_found(snapshot, name)
 
-        def attempt(current: Snapshot, name: str = name) -> Snapshot:
+        def attempt(current: Snapshot, name: str = name, first: Snapshot = snapshot) -> Snapshot:
             builder = SegmentBuilder(current, runner, sizes or TaskSizes())
-            return _optimize(builder, name, skip_unsupported=index_names is None)
+            return _optimize(builder, name, first, skip_unsupported=index_names is None)
 
         snapshot = retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
     return snapshot
@@ -99,7 +101,9 @@ def rebuild_index(snapshot: Snapshot, name: str, *, runner: Runner | None = None
         if not segments:
             raise _not_found(current, name)
         kind, field = index_type_of(segments[0]), _indexed_field(current, segments[0])
-        return commit_segment(current, SegmentBuilder(current, runner, TaskSizes()).train(kind, field, name), segments)
+        with planned_version_kept(current, snapshot):
+            new = SegmentBuilder(current, runner, TaskSizes()).train(kind, field, name)
+            return commit_segment(current, new, segments)
 
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
@@ -116,7 +120,7 @@ def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
 
-def _optimize(builder: SegmentBuilder, name: str, *, skip_unsupported: bool) -> Snapshot:
+def _optimize(builder: SegmentBuilder, name: str, first: Snapshot, *, skip_unsupported: bool) -> Snapshot:
     snapshot = builder.snapshot
     segments = tuple(index for index in snapshot.manifest.indices if index.name == name)
     if not segments:  # another writer removed it after the names were read
@@ -139,9 +143,10 @@ def _optimize(builder: SegmentBuilder, name: str, *, skip_unsupported: bool) -> 
         if skip_unsupported:
             return snapshot
         raise
-    if deferred or lost or not _can_merge(snapshot, segments):
-        return commit_segment(snapshot, builder.train(kind, field, name), segments)
-    return commit_segment(snapshot, builder.merge(kind, field, name, opened, tuple(missing)), segments)
+    with planned_version_kept(snapshot, first):
+        if deferred or lost or not _can_merge(snapshot, segments):
+            return commit_segment(snapshot, builder.train(kind, field, name), segments)
+        return commit_segment(snapshot, builder.merge(kind, field, name, opened, tuple(missing)), segments)
 
 
 def _can_merge(snapshot: Snapshot, segments: tuple[IndexMetadata, ...]) -> bool:
