@@ -177,10 +177,10 @@ def test_compactions_of_different_fragments_both_commit_and_remap_the_index(make
     assert_indexed(dataset.uri, num_rows=120, num_fragments=3)
 
 
-@pytest.mark.parametrize("change", ["create", "replace", "optimize", "drop"])
+@pytest.mark.parametrize("change", ["create", "replace", "optimize", "drop", "create twice", "create and drop"])
 def test_a_concurrently_changed_index_is_remapped_without_another_rewrite(make: Make, change: str) -> None:
     dataset = make()
-    if change != "create":
+    if not change.startswith("create"):
         dataset.create_scalar_index("key", "BTREE")
     snapshot = dataset.snapshot
     if change == "optimize":
@@ -194,13 +194,17 @@ def test_a_concurrently_changed_index_is_remapped_without_another_rewrite(make: 
         dataset.optimize.optimize_indices()
     else:
         dataset.create_scalar_index("key", "BTREE")
+    if change == "create twice":
+        dataset.create_scalar_index("key", "BTREE")
+    elif change == "create and drop":
+        dataset.drop_index("key_idx")
     committed, _ = Compaction.commit(snapshot, rewrites)
     names = {file.path for fragment in committed.fragments for file in fragment.files}
     assert {file.path for rewrite in rewrites for new in rewrite.new_fragments for file in new.files} <= names
     folders = {path.name for path in (Path(dataset.uri) / "_indices").iterdir()}
     named = {str(index.uuid) for version in dataset.versions() for index in indices_of(dataset.uri, version["version"])}
     assert folders == named
-    if change == "drop":
+    if change.endswith("drop"):
         assert committed.manifest.indices == ()
     else:
         assert_indexed(dataset.uri, num_rows=committed.num_rows, num_fragments=len(committed.fragments))

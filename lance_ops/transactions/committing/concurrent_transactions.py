@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from uuid import UUID
 
 from lance_ops.committers import Committer
 from lance_ops.core.cached_property import cached_property
@@ -35,7 +36,7 @@ from lance_ops.transactions.conflicts import (
     judge,
 )
 from lance_ops.transactions.manifest_changes import fragments_with_changed_values
-from lance_ops.transactions.operations import Rewrite
+from lance_ops.transactions.operations import CreateIndex, Rewrite
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["ConcurrentTransactions"]
@@ -58,6 +59,7 @@ class ConcurrentTransactions:
         self.must_rebase = False
         self.has_requested = False
         self.rewrites: list[CommittedRewriteGroup] = []
+        self._unless_removed: dict[UUID, RetryableConflict] = {}
 
     @cached_property
     def _new_fields(self) -> NewFields:
@@ -66,7 +68,8 @@ class ConcurrentTransactions:
     def judge_versions(self, known: Manifest, latest: int) -> Manifest | CommitResult:
         """Judge every version after `known`; return the newest manifest, or the version that has our work already.
 
-        Raises `RetryableConflict` or `IncompatibleTransaction` if one conflicts with ours.
+        Raises `RetryableConflict` or `IncompatibleTransaction` if one conflicts with ours. A conflict with a new
+        segment is raised in the end, unless a later version removed the segment.
         """
         newest = known
         while latest > newest.version:
@@ -80,6 +83,8 @@ class ConcurrentTransactions:
                     newest = version.manifest
             if was_far_behind:  # otherwise looking for newer versions takes as long as reading these did
                 latest = self._committer.latest() or 0
+        for conflict in self._unless_removed.values():
+            raise conflict
         return newest
 
     def judge_version(self, version: CommittedVersion, before: Manifest) -> CommitResult | None:
@@ -99,10 +104,7 @@ class ConcurrentTransactions:
             raise self._exists_already()
         match self._verdict(version, before):
             case Retry(reason):
-                raise RetryableConflict(
-                    f"{self._against(version)}: {reason}. This is a retryable conflict: plan it again on the newest "
-                    "version"
-                )
+                raise self._retryable(version, reason)
             case Incompatible(reason):
                 raise IncompatibleTransaction(f"{self._against(version)}: {reason}. The two are incompatible")
             case Rebase() | Remap():
@@ -116,12 +118,32 @@ class ConcurrentTransactions:
     def _verdict(self, version: CommittedVersion, before: Manifest) -> Verdict:
         """Compare the operations, and where their footprints do not tell, the manifests before and after theirs."""
         theirs = version.transaction.operation if version.transaction else None
+        if isinstance(theirs, CreateIndex) and isinstance(self._transaction.operation, Rewrite):
+            theirs = self._without_conflicting_segments(version, theirs, self._transaction.operation)
         verdict = judge(self._transaction.operation, theirs, (rewrite.fragment_ids for rewrite in self.rewrites))
         if theirs is None or not isinstance(verdict, Compatible):
             return verdict
         if theirs.footprint().restates_fragments and self._changes_indexed_values(before, version.manifest):
             return Retry("values of a new index were changed")
         return self._new_fields.judge(theirs, before.schema, version.manifest.schema) or verdict
+
+    def _without_conflicting_segments(
+        self, version: CommittedVersion, theirs: CreateIndex, ours: Rewrite
+    ) -> CreateIndex:
+        """Leave out their new segments that conflict with our rewrite.
+
+        Such a segment is a conflict only if no later version removes it, as one does that builds the index again.
+        """
+        for index in theirs.removed_indices:
+            self._unless_removed.pop(index.uuid, None)
+        others = []
+        for index in theirs.new_indices:
+            match judge(ours, CreateIndex((index,))):
+                case Retry(reason):
+                    self._unless_removed[index.uuid] = self._retryable(version, reason)
+                case _:
+                    others.append(index)
+        return CreateIndex(tuple(others), theirs.removed_indices)
 
     def _changes_indexed_values(self, before: Manifest, after: Manifest) -> bool:
         """Return whether values that a new index of ours holds were changed."""
@@ -156,6 +178,11 @@ class ConcurrentTransactions:
                 f"{self._against(version)}: it was created after its number had been used and cleaned up, so the "
                 "later versions do not hold it. Plan it again on the newest version"
             )
+
+    def _retryable(self, version: CommittedVersion, reason: str) -> RetryableConflict:
+        return RetryableConflict(
+            f"{self._against(version)}: {reason}. This is a retryable conflict: plan it again on the newest version"
+        )
 
     def _exists_already(self) -> DatasetAlreadyExists:
         return DatasetAlreadyExists(f"{self._store.uri} holds a dataset already")
