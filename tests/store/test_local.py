@@ -146,6 +146,15 @@ def test_a_link_that_fails_for_another_reason_is_unknown_and_cleans_up(
     assert list(store.list_temporary()) == []
 
 
+def test_a_missing_file_that_must_be_durable_first_is_named(store: LocalStore) -> None:
+    store.put("data/a", b"x")
+    missing = f"{store.root}/data/b"
+    with pytest.raises(WriteRefused, match=f"cannot write .*/v/1: {missing}, which must be durable .*No such file"):
+        store.put_if_absent("v/1", b"x", after=["data/a", "data/b"])
+    with pytest.raises(ObjectNotFound, match="no object at [^,]*/data/b$"):
+        store.make_durable("data/a", "data/b")
+
+
 def test_a_failure_before_the_name_is_given_is_a_refusal(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", fail(errno.ENOSPC))
     with pytest.raises(WriteRefused, match="No space left"):

@@ -179,6 +179,7 @@ class LocalStore(Store):
         prepare: Callable[[], bool],
         follow_up: Callable[[], object],
     ) -> PutOutcome:
+        needed: list[str] = []
         try:
             target, taken = self._examine(check_path(path))
             needed = [self._file(other) for other in after]
@@ -192,7 +193,10 @@ class LocalStore(Store):
                 local.discard(staged)
                 raise
         except OSError as error:  # the name is not given yet, so nothing can have appeared
-            raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
+            reason = str(error.strerror or error)
+            if error.filename in needed:
+                reason = f"{error.filename}, which must be durable first, cannot be synced: {reason}"
+            raise WriteRefused(f"cannot write {self.uri_of(path)}: {reason}") from error
         if not is_wanted:
             local.discard(staged)
             return PutOutcome.ABANDONED
@@ -213,10 +217,12 @@ class LocalStore(Store):
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
     def make_durable(self, *paths: str) -> None:
+        files: dict[str, str] = {}
         try:
-            local.sync(local.with_names(self._file(path) for path in paths))
+            files.update((self._file(path), path) for path in paths)
+            local.sync(local.with_names(files))
         except OSError as error:
-            self._fail("sync", ", ".join(paths), error)
+            self._fail("sync", files.get(error.filename) or ", ".join(paths), error)
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         try:
