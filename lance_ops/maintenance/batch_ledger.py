@@ -38,7 +38,9 @@ __all__ = [
     "batch_properties",
     "batches_of",
     "checkpoint_batches",
+    "has_checkpoint",
     "ingested_batches",
+    "recorded_event",
 ]
 
 _CHECKPOINT_DIR = "_lance_ops/batches"
@@ -97,9 +99,23 @@ def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
 
 def batch_event(snapshot: Snapshot, committed: CommittedVersion, after: CommittedVersion | None) -> BatchEvent | None:
     """Return the event of a version; None if it has none or is stray. `after` is the next retained version, if any."""
-    event = _event_of(committed)
+    event = recorded_event(committed)
     read = partial(read_manifest, snapshot.store, snapshot.committer)
     return event if event is not None and is_in_history(committed, after, read) else None
+
+
+def recorded_event(committed: CommittedVersion) -> BatchEvent | None:
+    """Return the event that a version records, also if it is stray; None if it records none."""
+    stored = committed.stored_transaction
+    if stored is None:
+        return None
+    batches, back_to = batches_of(stored.properties), None
+    if stored.operation_type is Overwrite and committed.version > 1:  # the first version has none before it
+        back_to = 0
+    elif stored.operation_type is Restore:
+        assert isinstance(stored.decoded.operation, Restore)
+        back_to = stored.decoded.operation.version
+    return BatchEvent(committed.version, batches, back_to) if batches or back_to is not None else None
 
 
 def checkpoint_batches(store: Store, version: int, events: Iterable[BatchEvent]) -> None:
@@ -117,6 +133,11 @@ def checkpoint_batches(store: Store, version: int, events: Iterable[BatchEvent])
     for earlier in _checkpoints(store):
         if earlier < version:
             store.delete(_path(earlier))
+
+
+def has_checkpoint(store: Store) -> bool:
+    """Return whether a clean-up wrote down batches of the table."""
+    return bool(_checkpoints(store))
 
 
 def _events(snapshot: Snapshot) -> list[BatchEvent]:
@@ -143,19 +164,6 @@ def _events_since(snapshot: Snapshot, checkpoint: int) -> list[BatchEvent]:
             events.append(event)
         after = committed
     return events
-
-
-def _event_of(committed: CommittedVersion) -> BatchEvent | None:
-    stored = committed.stored_transaction
-    if stored is None:
-        return None
-    batches, back_to = batches_of(stored.properties), None
-    if stored.operation_type is Overwrite and committed.version > 1:  # the first version has none before it
-        back_to = 0
-    elif stored.operation_type is Restore:
-        assert isinstance(stored.decoded.operation, Restore)
-        back_to = stored.decoded.operation.version
-    return BatchEvent(committed.version, batches, back_to) if batches or back_to is not None else None
 
 
 def _newest_checkpoint(store: Store) -> tuple[int, list[BatchEvent]]:

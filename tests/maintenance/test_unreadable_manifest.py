@@ -16,6 +16,7 @@ import lance_ops
 from lance_ops.cli import app
 from lance_ops.core.errors import CorruptFile, LanceOpsError, RetryableConflict, UnsupportedFeature
 from lance_ops.fragment import write_fragments
+from lance_ops.maintenance.batch_ledger import batch_properties
 from lance_ops.maintenance.repair import RepairOptions, plan_repair_of_manifest
 from lance_ops.maintenance.repair import repair as repair_snapshot
 from lance_ops.maintenance.verification import VerificationOptions, verify_uri
@@ -217,6 +218,58 @@ def test_a_repair_that_stops_after_its_commit_leaves_a_table_that_opens(
     assert [error for _, error in result.failed] == ["the store is away"]
     assert lance_ops.dataset(str(root)).count_rows() == 17
     assert (result.version, len(manifests(root))) == (5, 5)
+    again = opened.plan_repair()
+    assert [action.name for action in again.actions] == ["set unreadable manifests aside"]
+    assert opened.repair(again).failed == ()
+    assert {path.name.partition("-")[0] for path in (root / "_lance_ops" / "unreadable").iterdir()} == {"4"}
+    assert [version["version"] for version in opened.versions()] == [1, 2, 3, 5]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_damaged_older_manifest_is_set_aside(root: Path, harm: str) -> None:
+    bad = manifests(root)[2]
+    HARMS[harm](bad)
+    content = bad.read_bytes()
+    opened = lance_ops.dataset(str(root))
+    with pytest.raises(CorruptFile):
+        opened.cleanup_old_versions(retain_versions=1)
+    plan = opened.plan_repair(opened.verify(all_versions=True))
+    assert ([action.name for action in plan.actions], plan.refusals) == (["set unreadable manifests aside"], ())
+    assert "versions 2" in str(plan) and opened.repair(plan).version == 4
+    [kept] = (root / "_lance_ops" / "unreadable").iterdir()
+    assert kept.name.startswith("2-") and kept.read_bytes() == content
+    assert [version["version"] for version in opened.versions()] == [1, 3, 4]
+    assert opened.verify(all_versions=True).ok and opened.count_rows() == 27
+    assert opened.cleanup_old_versions(retain_versions=1).old_versions == 2
+
+
+def test_a_damaged_older_manifest_that_a_tag_names_stays(root: Path) -> None:
+    opened = lance_ops.dataset(str(root))
+    opened.tags.create("second", 2)
+    flip(manifests(root)[2])
+    [refusal] = opened.plan_repair().refusals
+    assert (refusal.damage.version, refusal.reason) == (2, "tag 'second' names it: delete that, and repair again")
+    opened.tags.delete("second")
+    assert opened.repair(opened.plan_repair()).failed == ()
+    assert len(opened.versions()) == 3
+
+
+@pytest.mark.parametrize("properties", [batch_properties({"a": "1"}), {"lance_ops.token": "t"}], ids=["batch", "token"])
+def test_a_damaged_older_manifest_that_may_have_recorded_work_stays(root: Path, properties: dict[str, str]) -> None:
+    lance_ops.write_dataset(table(30, 31), str(root), mode="append", transaction_properties=properties)
+    opened = lance_ops.dataset(str(root))
+    opened.delete("x = 4")
+    newest = manifests(root)
+    HARMS["cut"](newest[4])  # version 2: its transaction is known
+    newest[1].write_bytes(b"garbage")
+    newest[3].write_bytes(b"garbage")
+    plan = opened.plan_repair()
+    assert [refusal.damage.version for refusal in plan.refusals] == [5, 3]
+    assert "could be done twice" in plan.refusals[0].reason
+    assert "versions 2," in str(plan)
+    opened.checkout_version(1).restore()  # so that the table holds none of that work any more
+    opened.checkout_latest()
+    assert opened.plan_repair().refusals == ()
 
 
 def test_the_command_goes_back_if_it_is_told_to(root: Path) -> None:

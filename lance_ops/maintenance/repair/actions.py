@@ -1,7 +1,7 @@
 """The actions of a repair. Each explains itself, and is applied on its own.
 
 An action that changes the newest version commits a version of its own. The others commit nothing: they write a missing
-file, a transaction's file or the hint again, or delete a tag.
+file, a transaction's file or the hint again, delete a tag, or set a manifest aside that nobody can read.
 
 No action deletes or overwrites a file of a version's rows or indices. A damaged file keeps its name, and older
 versions still name it. The newest version names a new file in its place.

@@ -6,6 +6,8 @@
     hint, transaction file       write it again
     tag                          delete it, if the caller allows
     newest manifest              go back to the newest version that can be read, if the caller allows
+    older manifest               set it aside, unless it may have recorded work that nobody may do twice, a tag or a
+                                 branch needs it, or rows of the newest version are damaged
 
 A restore that takes back changes of rows needs the caller's permission too. Planning verifies files of the copy and of
 older versions. It writes nothing.
@@ -17,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, InvalidInput, LanceOpsError, UnsupportedFeature
 from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
@@ -34,13 +36,27 @@ from lance_ops.maintenance.repair.actions import (
 from lance_ops.maintenance.repair.dataset_copies import DatasetCopy
 from lance_ops.maintenance.repair.file_mending import mend_fragment
 from lance_ops.maintenance.repair.older_versions import WholeVersion, concerns_rows, find_whole_version
-from lance_ops.maintenance.repair.unreadable_versions import GoBack, find_unreadable
+from lance_ops.maintenance.repair.unreadable_versions import (
+    UNREADABLE_DIR,
+    GoBack,
+    SetAside,
+    find_older_unreadable,
+    find_unreadable,
+    held_versions,
+)
 from lance_ops.maintenance.verification import DamageKind, Finding, VerificationReport
 from lance_ops.refs import read_tag, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import inline_transaction
 
 __all__ = ["Refusal", "RepairOptions", "RepairPlan", "plan_repair", "plan_repair_of_manifest"]
+
+_ONLY_NEWEST = "only the newest version is repaired; cleanup_old_versions removes older ones"
+_MAY_HAVE_RECORDED_WORK = (
+    "this version may have recorded a batch or a token, and without it the same work could be done twice: put the file "
+    f"back from a copy of the dataset, or move it to {UNREADABLE_DIR} yourself"
+)
+_ROWS_FIRST = "mend the newest version's rows first: this version may name their files"
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,9 @@ class RepairPlan:
 
 
 def plan_repair(snapshot: Snapshot, report: VerificationReport, options: RepairOptions | None = None) -> RepairPlan:
-    """Plan the repair of the newest version, which `report` is about. Call `plan_repair_of_manifest` first.
+    """Plan the repair of the newest version, which `report` is about, and of older versions' manifests.
+
+    Call `plan_repair_of_manifest` first.
 
     Raises `InvalidInput` for a report of another version or dataset, and as `Snapshot.open` does for the copy.
     """
@@ -115,8 +133,8 @@ def plan_repair(snapshot: Snapshot, report: VerificationReport, options: RepairO
     draft.mend_rows(rows, copy or None, report)
     draft.mend_indices(indices)
     draft.mend_others(others)
-    older = (damage for damage in report.damages if damage.version != snapshot.version)
-    draft.refuse(older, "only the newest version is repaired; cleanup_old_versions removes older ones")
+    older = [damage for damage in report.damages if damage.version != snapshot.version]
+    draft.set_aside(older, has_row_damages=bool(rows))
     return RepairPlan(snapshot.uri, snapshot.version, tuple(draft.actions), tuple(draft.refusals))
 
 
@@ -192,6 +210,33 @@ class _Draft:
                 self.actions.append(DropIndex(name, "the rows that it would be built from are damaged"))
             else:
                 self.actions.append(self._rebuilt(name))
+
+    def set_aside(self, older: Sequence[Finding], *, has_row_damages: bool) -> None:
+        """Set damaged manifests of older versions aside, and refuse the `older` damages that stay.
+
+        Files of such a version may be all that is left of damaged rows, and clean-up removes files that no version
+        names.
+        """
+        found = find_older_unreadable(self.snapshot)
+        unreadable = {finding.version: finding for finding in (*found.removable, *found.needed)}
+        by_version = unreadable | {damage.version: damage for damage in older if damage.version in unreadable}
+        self.refuse((damage for damage in older if damage.version not in unreadable), _ONLY_NEWEST)
+        self.refuse((by_version[finding.version] for finding in found.needed), _MAY_HAVE_RECORDED_WORK)
+        removable = [by_version[finding.version] for finding in found.removable]
+        if has_row_damages:
+            self.refuse(removable, _ROWS_FIRST)
+            return
+        try:
+            held = held_versions(self.snapshot) if removable else {}
+        except CorruptFile as error:
+            self.refuse(removable, f"{error.path} may name it: mend or delete that, and repair again")
+            return
+        for damage in removable:
+            if damage.version in held:
+                self.refuse([damage], f"{held[damage.version]} names it: delete that, and repair again")
+        moved = tuple(damage.version for damage in removable if damage.version not in held)
+        if moved:
+            self.actions.append(SetAside(moved))
 
     def _rebuilt(self, name: str) -> RepairAction:
         index = next(index for index in self.snapshot.manifest.indices if index.name == name)

@@ -1,31 +1,60 @@
-"""Repair a table whose newest manifest cannot be read: go back to the newest version that can be read.
+"""Repair a table with manifests that cannot be read: go back to the newest version that can be, and set them aside.
 
 Every reader opens the newest version first, so one damaged manifest closes a table for all of them. A repair commits
 another version after the damaged one, and then every reader, also the reference, can open the table again. Only then
-does it move the damaged manifests out of `_versions`, where other verbs would fail on them:
+does it move the damaged manifests out of `_versions`, where clean-up and other verbs would fail on them:
 
     _lance_ops/unreadable/{version}-{32 hex digits}.manifest
+
+Damaged manifests of older versions are moved without a commit. One stays if its version may have recorded a batch or a
+token of work that the table still holds: without it, the same work could be done twice.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from functools import partial
 from uuid import uuid4
 
 from lance_ops.committers import open_root
-from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, VersionNotFound
+from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, UnsupportedFeature, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
+from lance_ops.maintenance.batch_ledger import has_checkpoint, recorded_event
 from lance_ops.maintenance.repair.actions import RepairAction
 from lance_ops.maintenance.verification import DamageKind, Finding, FindingSeverity
+from lance_ops.refs import branch_of, list_branches, list_tags, reference_store
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import Transaction, commit_past_unreadable
+from lance_ops.transactions import (
+    BATCH_PREFIX,
+    TOKEN,
+    TOKENS_DIR,
+    CommittedVersion,
+    Overwrite,
+    Restore,
+    Transaction,
+    commit_past_unreadable,
+    read_version,
+)
 
-__all__ = ["UNREADABLE_DIR", "GoBack", "UnreadableVersions", "find_unreadable", "open_newest_readable"]
+__all__ = [
+    "UNREADABLE_DIR",
+    "GoBack",
+    "OlderUnreadable",
+    "SetAside",
+    "UnreadableVersions",
+    "find_older_unreadable",
+    "find_unreadable",
+    "held_versions",
+    "open_newest_readable",
+]
 
 UNREADABLE_DIR = "_lance_ops/unreadable"
+_READ_AT_ONCE = 16
 _TRANSACTION_NAME = re.compile(rb"\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.txn")
 
 
@@ -69,10 +98,44 @@ class GoBack(RepairAction):
     def apply(self, snapshot: Snapshot) -> Snapshot:
         store, committer = snapshot.store, snapshot.committer
         made = commit_past_unreadable(committer, store, snapshot.at(self.version).manifest, self.unreadable[0])
-        for version in self.unreadable:
-            store.put(f"{UNREADABLE_DIR}/{version}-{uuid4().hex}.manifest", committer.read(version))
-            committer.remove(version)
+        SetAside(self.unreadable).apply(snapshot)
         return snapshot.with_manifest(made)
+
+
+@dataclass(frozen=True)
+class SetAside(RepairAction):
+    """Move manifests that cannot be read to `UNREADABLE_DIR`; nothing is committed."""
+
+    versions: tuple[int, ...]
+
+    name = "set unreadable manifests aside"
+
+    @property
+    def explanation(self) -> str:
+        numbers = ", ".join(map(str, self.versions))
+        return (
+            f"keep the manifests of versions {numbers}, which nobody can read, in {UNREADABLE_DIR}; clean-up removes "
+            "files that only they name"
+        )
+
+    def apply(self, snapshot: Snapshot) -> Snapshot:
+        for version in self.versions:
+            with suppress(VersionNotFound):  # another repair moved it
+                data = snapshot.committer.read(version)
+                snapshot.store.put(f"{UNREADABLE_DIR}/{version}-{uuid4().hex}.manifest", data)
+                snapshot.committer.remove(version)
+        return snapshot
+
+
+@dataclass(frozen=True)
+class OlderUnreadable:
+    """The older versions, newest first, whose manifests cannot be read: those to set aside, and those that must stay.
+
+    A version must stay if it may have recorded work that the table still holds.
+    """
+
+    removable: tuple[Finding, ...] = ()
+    needed: tuple[Finding, ...] = ()
 
 
 def find_unreadable(snapshot: Snapshot) -> UnreadableVersions | None:
@@ -88,13 +151,57 @@ def find_unreadable(snapshot: Snapshot) -> UnreadableVersions | None:
         except VersionNotFound:  # a concurrent clean-up removed it
             continue
         except CorruptFile as error:
-            path = snapshot.store.uri_of(snapshot.committer.location(version))
-            detail = f"{error.place}: {error.reason}"
-            findings.append(Finding(DamageKind.MANIFEST, FindingSeverity.DAMAGED, detail, version, path))
+            findings.append(_finding(snapshot, version, error))
             lost.insert(0, f"{_operation_of(snapshot, version)} (version {version})")
         else:
             return UnreadableVersions(tuple(findings), readable, tuple(lost)) if findings else None
     return UnreadableVersions(tuple(findings), None, tuple(lost)) if findings else None
+
+
+def find_older_unreadable(snapshot: Snapshot) -> OlderUnreadable:
+    """Return the versions before the snapshot's whose manifests are damaged. This reads every retained manifest.
+
+    Raises `StoreError` as the store does.
+    """
+    versions = [version for version in reversed(snapshot.committer.versions()) if version <= snapshot.version]
+    workers = 1 if snapshot.store.reads_in_place else _READ_AT_ONCE
+    newest_valid = snapshot.version
+    counted: list[Finding] = []
+    void: list[Finding] = []
+    known: set[str] = set()
+    records_work = bool(snapshot.store.list_names(TOKENS_DIR) or has_checkpoint(snapshot.store))
+    for version, read in map_ordered(partial(_read, snapshot), versions, workers, workers):
+        if isinstance(read, Finding):
+            made_by = _transaction_of(snapshot, version) if version <= newest_valid else None
+            may_count = version <= newest_valid and (_has_work(made_by) or _may_set_back(made_by))
+            (counted if may_count else void).append(read)
+        elif read is not None:
+            known.add(read.manifest.transaction_file)
+            try:
+                event = recorded_event(read)
+                records_work |= TOKEN in read.transaction_properties or bool(event and event.batches)
+            except CorruptFile:  # its transaction is damaged, so nobody knows what it records
+                event, records_work = None, True
+            if event is not None and event.back_to is not None and version <= newest_valid:
+                newest_valid = event.back_to
+    if counted and (records_work or any(map(_has_work, _other_transactions(snapshot, known)))):
+        return OlderUnreadable(tuple(void), tuple(counted))
+    return OlderUnreadable(tuple(sorted([*void, *counted], key=lambda finding: -finding.version)))
+
+
+def held_versions(snapshot: Snapshot) -> dict[int, str]:
+    """Return the versions of the snapshot's branch that a tag names or a branch began with, with the name of one each.
+
+    Raises `CorruptFile` for a tag or a branch that cannot be read.
+    """
+    store, branch = reference_store(snapshot), branch_of(snapshot)
+    branches = {
+        each.parent_version: f"branch {name!r}"
+        for name, each in list_branches(store).items()
+        if each.parent_branch == branch
+    }
+    tags = {tag.version: f"tag {name!r}" for name, tag in list_tags(store).items() if tag.branch == branch}
+    return branches | tags
 
 
 def open_newest_readable(uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -114,10 +221,56 @@ def open_newest_readable(uri: str, storage_options: Mapping[str, str] | None = N
     raise first or DatasetNotFound(f"no Lance dataset at {root.store.uri}")
 
 
+def _read(snapshot: Snapshot, version: int) -> tuple[int, CommittedVersion | Finding | None]:
+    """Read a version; return a finding if its manifest is damaged, None if it is gone or needs a newer reader."""
+    try:
+        return version, read_version(snapshot.store, snapshot.committer, version)
+    except CorruptFile as error:
+        return version, _finding(snapshot, version, error)
+    except (VersionNotFound, UnsupportedFeature):
+        return version, None
+
+
+def _finding(snapshot: Snapshot, version: int, error: CorruptFile) -> Finding:
+    path = snapshot.store.uri_of(snapshot.committer.location(version))
+    return Finding(DamageKind.MANIFEST, FindingSeverity.DAMAGED, f"{error.place}: {error.reason}", version, path)
+
+
+def _has_work(transaction: Transaction | None) -> bool:
+    """Return whether a transaction has a batch or a token; True also for None, an unknown one."""
+    if transaction is None:
+        return True
+    return any(key == TOKEN or key.startswith(BATCH_PREFIX) for key in transaction.transaction_properties)
+
+
+def _may_set_back(transaction: Transaction | None) -> bool:
+    """Return whether a transaction may take batches out of the table, so that they may be ingested again."""
+    return transaction is None or isinstance(transaction.operation, Overwrite | Restore)
+
+
+def _other_transactions(snapshot: Snapshot, known: AbstractSet[str]) -> Iterator[Transaction | None]:
+    """Yield the transactions of other files than those of the readable versions; None for one that cannot be read."""
+    for name in snapshot.store.list_names(TRANSACTIONS_DIR):
+        if name not in known and name.endswith(".txn"):
+            yield _read_transaction(snapshot, name)
+
+
 def _operation_of(snapshot: Snapshot, version: int) -> str:
-    """Return the name of the operation that made a version, if the name of its transaction's file is undamaged."""
+    """Return the name of the operation that made an unreadable version, if its transaction is known."""
+    transaction = _transaction_of(snapshot, version)
+    return "an unknown change" if transaction is None else transaction.operation.name
+
+
+def _transaction_of(snapshot: Snapshot, version: int) -> Transaction | None:
+    """Return the transaction that made an unreadable version, if the name of its file is undamaged; else None."""
     with suppress(LanceOpsError):
         for name in _TRANSACTION_NAME.findall(snapshot.committer.read(version).to_pybytes()):
-            path = f"{TRANSACTIONS_DIR}/{name.decode()}"
-            return Transaction.decode(snapshot.store.get(path).to_pybytes(), path).operation.name
-    return "an unknown change"
+            return _read_transaction(snapshot, name.decode())
+    return None
+
+
+def _read_transaction(snapshot: Snapshot, name: str) -> Transaction | None:
+    path = f"{TRANSACTIONS_DIR}/{name}"
+    with suppress(LanceOpsError):
+        return Transaction.decode(snapshot.store.get(path).to_pybytes(), path)
+    return None
