@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import pyarrow as pa
 import pytest
 
 import lance_ops
@@ -170,6 +171,22 @@ def test_orphaned_files_are_removed_when_old_by_the_store_clock(
     assert files(dataset) - kept == (set(STRAYS) if stays else set())
     assert kept <= files(dataset) and stats.bytes_removed == num_orphan_bytes
     assert stats.orphan_bytes == 0 and not dataset.explain_cleanup_old_versions(NOW).stats.orphan_bytes
+
+
+def test_blob_sidecars_of_a_base_path_within_the_data_folder_stay(dataset_uri: str) -> None:
+    hot = f"{dataset_uri}/data/hot"
+    blobs = pa.table({"b": lance_ops.blob_array([b"x" * 200_000, b"y" * 5_000_000])})
+    base = lance_ops.DatasetBasePath(hot, "hot", False)
+    dataset = lance_ops.write_dataset(
+        blobs, dataset_uri, data_storage_version="2.2", initial_bases=[base], target_bases=["hot"]
+    )
+    sidecars = sorted(Path(hot).rglob("*.blob"))
+    orphan = Path(hot, "0", "1.blob")
+    orphan.parent.mkdir()
+    orphan.write_bytes(b"left by a crash")
+    assert sidecars
+    dataset.cleanup_old_versions(NOW, delete_unverified=True)
+    assert sorted(Path(hot).rglob("*.blob")) == sidecars
 
 
 def test_orphans_are_counted_apart_from_the_files_of_old_versions_and_while_they_cannot_be_removed(

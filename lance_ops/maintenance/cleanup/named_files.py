@@ -87,15 +87,18 @@ class NamedFiles:
         return NamedFiles, (self.root, self.paths, self.index_folders)
 
     def __contains__(self, path: str) -> bool:
+        """Return whether a manifest names a file, or the data file or the index that it is a part of.
+
+        A blob sidecar, `{folder}/{stem}/….blob`, belongs to the data file `{folder}/{stem}.lance` in any folder.
+        """
         if path in self.paths:
             return True
-        if path.count("/") < 2:  # neither in an index's folder nor a blob sidecar
-            return False
-        directory, name, _ = path.split("/", 2)
-        if f"{directory}/{name}" in self.index_folders:
-            return True
-        # A blob sidecar, `data/{stem}/….blob`, belongs to the data file of that stem.
-        return directory == DATA_DIR and f"{DATA_DIR}/{name}.lance" in self.paths
+        above, slash, _ = path.rpartition("/")
+        while slash:
+            if above in self.index_folders or f"{above}.lance" in self.paths:
+                return True
+            above, slash, _ = above.rpartition("/")
+        return False
 
 
 def add_named_by_others(

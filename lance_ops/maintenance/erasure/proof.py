@@ -101,7 +101,7 @@ def prove(
     tasks = [ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values) for cut in cuts]
     job = Job.on("prove the erasure in", main.uri, main.version)
     outcomes = runner.map(_read_files, tasks, job.in_bytes(sum(info.size_bytes for info in cut) for cut in cuts))
-    unnamed = [info.path for info in listed if _directory(info.path) == DATA_DIR and not _is_named(info.path, named)]
+    unnamed = [info.path for info in listed if _directory(info.path) == DATA_DIR and info.path not in named]
     stores_rows = {} if predicate is None else search_unnamed(main, predicate, unnamed, runner)
     files, unproven, data_files, waiting = [], [], [], set()
     for read in (each for outcome in outcomes for each in outcome):
@@ -111,7 +111,7 @@ def prove(
         directory = _directory(read.path)
         if directory == DATA_DIR:
             examined = f"searched row by row, {examined}"
-        if directory in _NAMED and not _is_named(read.path, named):
+        if directory in _NAMED and read.path not in named:
             stored = stores_rows.get(read.path)
             examined = f"named by no version, {examined}" if stored is False else "named by no version"
             if stored is not False:
@@ -204,11 +204,3 @@ def _remedy(directory: str) -> str:
     if directory == TRANSACTIONS_DIR:
         return ": if it means the subject, remove the version that this transaction made, and erase again"
     return ": remove that report, and erase again" if directory == ERASURES_DIR.partition("/")[0] else ""
-
-
-def _is_named(path: str, named: NamedFiles) -> bool:
-    """Return whether a version names a file, or the data file or the index that it is a part of."""
-    folders = [path]
-    while "/" in folders[-1]:
-        folders.append(folders[-1].rpartition("/")[0])
-    return path in named or any(f"{each}.lance" in named.paths or each in named.index_folders for each in folders)
