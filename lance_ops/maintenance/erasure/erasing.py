@@ -136,7 +136,10 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
         )
     if found.pins:
         names = ", ".join(f"version {version} ({path})" for version, path in found.pins.items())
-        raise InvalidInput(f"{main.uri}: running work holds the rows: {names}; try again when it is done")
+        raise InvalidInput(
+            f"{main.uri}: running work holds the rows: {names}; try again when it is done, or delete these files if "
+            "its process has died"
+        )
     if found.detached:
         names = ", ".join(map(str, found.detached))
         raise InvalidInput(f"{main.uri}: detached versions hold the rows: {names}; remove their manifests first")

@@ -24,6 +24,7 @@ from lance_ops.maintenance.compaction import execute_rewrite
 from lance_ops.maintenance.debt import measure_debt
 from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure
 from lance_ops.maintenance.erasure import erasing as erasing_module
+from lance_ops.refs import pinned_with_later
 from lance_ops.runners import InThreads
 from lance_ops.store import FsspecStore
 from tests.pickling_runner import PicklingRunner
@@ -183,6 +184,12 @@ def test_a_file_with_the_rows_that_no_version_names_is_not_proven_unless_it_may_
     again = erase(people.snapshot, Subject(f"name = '{SUBJECT}'"), ErasureOptions("r", delete_unverified=True))
     assert again.is_proven, again.unproven
     assert holders(people.uri) == []
+
+
+def test_versions_that_a_pin_keeps_with_later_ones_are_refused(people: lance_ops.LanceDataset) -> None:
+    second = people.checkout_version(2).snapshot
+    with pinned_with_later(second), pytest.raises(InvalidInput, match=r"running work .* version 5 \(.*/2-later-"):
+        erase(people.snapshot, Subject(f"name = '{SUBJECT}'"), ALL)
 
 
 def test_a_clean_detached_version_keeps_its_files_and_they_are_proven(dataset_uri: str) -> None:
