@@ -22,7 +22,6 @@ from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOp
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files, delete_in_place
 from lance_ops.maintenance.cleanup.version_removal import RemovedVersions
-from lance_ops.refs import pinned
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore, ObjectInfo, path_beneath
@@ -57,16 +56,6 @@ def test_clean_up_keeps_only_the_files_of_the_newest_version(make: Make) -> None
     assert len([path for path in left if path.endswith(".manifest")]) == 1
     assert lance_ops.dataset(dataset.uri).to_table() == before
     dataset.validate()
-
-
-def test_a_pin_of_a_running_process_keeps_its_version_and_its_file(make: Make) -> None:
-    first = make().snapshot
-    dataset = lance_ops.dataset(first.uri)
-    dataset.delete("id < 10")
-    with pinned(first):
-        dataset.cleanup_old_versions(NOW, delete_unverified=True, error_if_tagged_old_versions=False)
-        assert lance_ops.dataset(first.uri, first.version).to_table().num_rows == first.num_rows
-    assert dataset.cleanup_old_versions(NOW, delete_unverified=True).old_versions == 1
 
 
 def test_a_dry_run_names_the_files_and_removes_none(make: Make) -> None:

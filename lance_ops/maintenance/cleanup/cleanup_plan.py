@@ -44,7 +44,6 @@ from lance_ops.refs import (
     Branch,
     Tag,
     branch_of,
-    is_expired,
     keeps_later_versions,
     list_branches,
     list_tags,
@@ -147,11 +146,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
     listings = begin_listings(snapshot, directories, is_removable, tasks)
     temporary_begun = store.begin_call(partial(_own_temporary, store))
-    unnamed = (*temporary_begun(), *_staged_manifests(manifests))
-    temporary = (
-        *(info for info in unnamed if _is_abandoned(info, options, now)),
-        *(info for info in marks if is_expired(info, _judged_at(options, now))),
-    )
+    unnamed = (*temporary_begun(), *_staged_manifests(manifests), *marks)
+    temporary = tuple(info for info in unnamed if _is_abandoned(info, options, now))
     data, deletions, indices, transactions = (listed() for listed in listings)
     return CleanupPlan(
         read_version=snapshot.version,
@@ -196,7 +192,7 @@ class _Holds:
 
         Pins that were abandoned before `now`, a time by the store's clock, are left out.
         """
-        paths = [info.path for info in self.pins if not is_expired(info, _judged_at(options, now))]
+        paths = [info.path for info in self.pins if not _is_abandoned(info, options, now)]
         pins = {path: version for path in paths if (version := pinned_version(path)) is not None}
         pinned = dict.fromkeys(pins.values(), _PIN)
         since = min((version for path, version in pins.items() if keeps_later_versions(path)), default=None)
@@ -231,16 +227,11 @@ def branch_start_versions(snapshot: Snapshot, branches: Mapping[str, Branch]) ->
 
 
 def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
-    """Return whether a file that no version names may go."""
-    moment = _judged_at(options, now)
+    """Return whether a file that no version names may go; within bounds, as at the time of the earlier plan."""
+    moment = now if options.within is None else options.within.planned_at
     if options.delete_unverified:
         return options.within is None or info.modified <= moment
     return moment - info.modified > UNVERIFIED_AGE
-
-
-def _judged_at(options: CleanupOptions, now: datetime) -> datetime:
-    """Return the moment at which the ages of files count: that of an earlier plan, or now."""
-    return now if options.within is None else options.within.planned_at
 
 
 def _own_temporary(store: Store) -> list[ObjectInfo]:
