@@ -26,7 +26,7 @@ from lance_ops.indices import RowAddressSet
 from lance_ops.reading.index_lookup import IndexLookup, look_up
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_ops.reading.scan_trace import current_trace
-from lance_ops.snapshot import Snapshot, check_rows_are_stored
+from lance_ops.snapshot import Snapshot, check_rows_are_stored, projected_sizes
 from lance_ops.table import Fragment
 from lance_ops.table.rows import long_runs_in, offsets_in
 
@@ -234,20 +234,21 @@ def check_is_stored(snapshot: Snapshot, plan: ScanPlan) -> None:
 def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     if request.rows is not None:
         chosen = _chosen_parts(snapshot, request, request.rows, frozenset(), request.predicate)
-        return ScanPlan(request, Blocks(chosen), request.offset)
+        return ScanPlan(request, _blocks(snapshot, request.schema, chosen), request.offset)
     if request.predicate is None:
         fragments = _fragments(snapshot, request.fragment_ids)
-        return ScanPlan(request, Blocks(_rows_within_limit(snapshot, request, fragments)), 0)
+        within = _rows_within_limit(snapshot, request, fragments)
+        return ScanPlan(request, _blocks(snapshot, request.schema, within), 0)
     lookup = None
     if request.use_scalar_index and not request.include_deleted_rows:
         lookup = _look_up(snapshot, request.predicate)
     if lookup is None:
         fragments = _fragments(snapshot, request.fragment_ids)
-        parts = (_row_range(snapshot, fragment, 0, fragment.physical_rows, request) for fragment in fragments)
-        return ScanPlan(request, Blocks(parts), request.offset)
+        whole = (_row_range(fragment, 0, fragment.physical_rows, request) for fragment in fragments)
+        return ScanPlan(request, _blocks(snapshot, request.schema, whole), request.offset)
     scanned = frozenset() if request.indexed_only else snapshot.fragments_by_id.keys() - lookup.covered
     found = _chosen_parts(snapshot, request, lookup.rows, scanned, lookup.remainder)
-    return ScanPlan(request, Blocks(found), request.offset, lookup)
+    return ScanPlan(request, _blocks(snapshot, request.schema, found), request.offset, lookup)
 
 
 def _within(
@@ -292,9 +293,7 @@ def _fragment_ids(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> I
     return requested
 
 
-def _rows_within_limit(
-    snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]
-) -> Iterator[tuple[Block, int]]:
+def _rows_within_limit(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]) -> Iterator[Block]:
     """Yield the parts that hold rows `offset` to `offset + limit` of a scan without a predicate."""
     first, skipped = request.offset, 0
     if first and fragments is snapshot.fragments and not request.include_deleted_rows:
@@ -311,7 +310,7 @@ def _rows_within_limit(
                 stop = last_row + 1
             elif rows < fragment.physical_rows:
                 stop = fragment.physical_rows
-            yield _row_range(snapshot, fragment, start, stop, request)
+            yield _row_range(fragment, start, stop, request)
         first -= rows
         last = None if last is None else last - rows
         if last is not None and last <= 0:
@@ -324,7 +323,7 @@ def _chosen_parts(
     rows: RowAddressSet,
     scanned: AbstractSet[int],
     remainder: Predicate | None,
-) -> Iterator[tuple[Block, int]]:
+) -> Iterator[Block]:
     """Yield the live ones of `rows`, of which `remainder` is tested, and all rows of the `scanned` fragments.
 
     No other fragment is decoded, and no deletion vector of another fragment is read.
@@ -335,42 +334,50 @@ def _chosen_parts(
     snapshot.read_deletion_vectors(fragment for fragment in fragments if fragment.id not in scanned)
     for fragment in fragments:
         if fragment.id in scanned:
-            yield _row_range(snapshot, fragment, 0, fragment.physical_rows, request)
+            yield _row_range(fragment, 0, fragment.physical_rows, request)
         else:
             yield from _chosen_rows(snapshot, fragment, rows, remainder, request)
 
 
 def _chosen_rows(
     snapshot: Snapshot, fragment: Fragment, rows: RowAddressSet, predicate: Predicate | None, request: ScanRequest
-) -> Iterator[tuple[Block, int]]:
+) -> Iterator[Block]:
     found = rows.offsets(fragment.id)
     takes_ranges = not rows.exact and predicate is not None and not request.include_deleted_rows
     runs = long_runs_in(found, _LEAST_RUN_ROWS) if takes_ranges else None
     if runs is None:
         offsets = offsets_in(found - snapshot.deletion_vector(fragment)).astype(np.uint64)
-        block_rows = _block_rows(snapshot, fragment, request.schema) if len(offsets) else 1
-        yield Block(fragment, 0, fragment.physical_rows, offsets, predicate), block_rows
+        yield Block(fragment, 0, fragment.physical_rows, offsets, predicate)
         return
-    block_rows = _block_rows(snapshot, fragment, request.schema)
     for start, stop in runs:  # the reader of a range leaves out the deleted rows
-        yield Block(fragment, start, min(stop, fragment.physical_rows), None, predicate), block_rows
+        yield Block(fragment, start, min(stop, fragment.physical_rows), None, predicate)
 
 
-def _row_range(
-    snapshot: Snapshot, fragment: Fragment, start: int, stop: int, request: ScanRequest
-) -> tuple[Block, int]:
-    block_rows = _block_rows(snapshot, fragment, request.schema)
-    return Block(fragment, start, stop, None, request.predicate), block_rows
+def _row_range(fragment: Fragment, start: int, stop: int, request: ScanRequest) -> Block:
+    return Block(fragment, start, stop, None, request.predicate)
 
 
-def _block_rows(snapshot: Snapshot, fragment: Fragment, schema: Schema) -> int:
-    """Return how many rows fit into a block, by their size in the file or in memory, whichever is larger."""
-    num_rows = max(fragment.physical_rows, 1)
-    decoded = _decoded_row_bytes(schema)
-    stored = sum(file.file_size_bytes for file in fragment.files)
-    if stored > max(BLOCK_BYTES, decoded * num_rows):  # other columns may make the file large
-        stored = snapshot.reader(fragment).encoded_bytes(schema)
-    return min(max(_block_bytes(schema) // max(stored // num_rows, decoded), 1), _MAX_BLOCK_ROWS)
+def _blocks(snapshot: Snapshot, schema: Schema, parts: Iterable[Block]) -> Blocks:
+    """Cut the parts into blocks of as many rows as fit, by their size in the file or in memory, whichever is larger.
+
+    A few files are opened at most, however many fragments there are.
+    """
+    row_bytes = _decoded_row_bytes(schema)
+    rows = [part for part in parts if len(part)]
+    stored = {part.fragment.id: sum(file.file_size_bytes for file in part.fragment.files) for part in rows}
+    large = {  # other columns may make these files large
+        part.fragment.id: part.fragment
+        for part in rows
+        if stored[part.fragment.id] > max(BLOCK_BYTES, row_bytes * part.fragment.physical_rows)
+    }
+    if large:
+        stored |= projected_sizes(snapshot, [*large.values()], schema)
+    return Blocks((part, _block_rows(part.fragment, stored[part.fragment.id], schema)) for part in rows)
+
+
+def _block_rows(fragment: Fragment, stored_bytes: int, schema: Schema) -> int:
+    row_bytes = max(stored_bytes // max(fragment.physical_rows, 1), _decoded_row_bytes(schema))
+    return min(max(_block_bytes(schema) // row_bytes, 1), _MAX_BLOCK_ROWS)
 
 
 def _block_bytes(schema: Schema) -> int:

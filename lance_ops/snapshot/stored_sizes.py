@@ -34,16 +34,25 @@ def projected_sizes(snapshot: Snapshot, fragments: Sequence[Fragment], schema: S
     """Return about how many bytes the columns of `schema` take in each fragment, by the fragment's id.
 
     The column metadata of a few fragments says which share of their files the columns are. The other fragments' files
-    are not opened, and count with the same share. So do all files if the schema has every column, or if they are small.
+    are not opened, and count with the same share. Files count whole if the schema has every column that is stored in
+    them, or if they are small together.
     """
     whole = {fragment.id: sum(file.file_size_bytes for file in fragment.files) for fragment in fragments}
-    if schema.num_leaves == snapshot.schema.num_leaves or sum(whole.values()) <= _NOT_WORTH_OPENING:
+    if sum(whole.values()) <= _NOT_WORTH_OPENING:
         return whole
     step = -(-len(fragments) // _SAMPLED_FRAGMENTS)
     sample = fragments[::step]
+    if schema.num_leaves == snapshot.schema.num_leaves and not _hold_dropped_columns(snapshot, sample):
+        return whole
     at_once = min(snapshot.calls_at_once, len(sample))
     sizes = [*map_ordered(lambda each: snapshot.reader(each).encoded_bytes(schema), sample, at_once, at_once)]
     if len(sample) == len(fragments):
         return {fragment.id: size for fragment, size in zip(sample, sizes, strict=True)}
     of_files = max(sum(whole[fragment.id] for fragment in sample), 1)
     return {fragment_id: size * sum(sizes) // of_files for fragment_id, size in whole.items()}
+
+
+def _hold_dropped_columns(snapshot: Snapshot, fragments: Sequence[Fragment]) -> bool:
+    """Return whether a file of the fragments has a field that the version's schema does not have."""
+    known = {node.id for node in snapshot.schema.walk()}
+    return any(not known.issuperset(file.fields) for fragment in fragments for file in fragment.files)

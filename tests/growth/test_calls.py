@@ -24,14 +24,16 @@ from lance_ops.core.file_names import DELETIONS_DIR
 from lance_ops.maintenance.cleanup import version_removal
 from lance_ops.maintenance.erasure import Subject
 from lance_ops.maintenance.erasure.holdings import Search
+from lance_ops.reading import ScanRequest, bind_filter, plan_scan, scan_plan
 from lance_ops.runners import InThreads
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, stored_sizes
 from lance_ops.store import BytesLike, LocalStore, MemoryStore
 from lance_ops.table import MANIFEST_CACHE, Fragment, Manifest
 from lance_ops.table.fragments import fragment_list
 from lance_ops.table.fragments.fragment_files import FragmentFiles, files_named_in
 from lance_ops.transactions import TOKEN, find_token
 from lance_ops.transactions.transaction import StoredTransaction
+from tests.fragments_read import note_fragments_read
 
 Verb = Callable[[str, int], object]
 
@@ -375,3 +377,22 @@ def test_a_small_remote_file_is_read_by_one_request_if_most_of_it_is_needed(
     counts.clear()
     act(uri, 0)
     assert counts["get_ranges"] == 3 * requests
+
+
+@pytest.mark.parametrize("kept", ["one of the columns", "all that a drop left"])
+def test_planning_a_scan_opens_no_more_files_however_many_large_ones_there_are(
+    kept: str, uris: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan_plan, "BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(stored_sizes, "_NOT_WORTH_OPENING", 1 << 14)
+    random = np.random.default_rng(1)
+    wide = pa.table({"x": np.arange(40_000), **{f"y{number}": random.random(40_000) for number in range(4)}})
+    dataset = lance_ops.write_dataset(wide, next(uris), max_rows_per_file=1_000)
+    if kept == "all that a drop left":
+        dataset.drop_columns([f"y{number}" for number in range(4)])
+    opened = note_fragments_read(monkeypatch)
+    snapshot = lance_ops.dataset(dataset.uri).snapshot
+    request = ScanRequest(snapshot.schema.project(["x"]), bind_filter(snapshot, "x >= 0"), limit=1)
+    plan = plan_scan(snapshot, request)
+    assert 0 < len(opened) <= 16 < len(plan.blocks.parts) == 40
+    assert len(plan.blocks) == 40, "a fragment's 8,000 bytes of x are one block, though its file is larger"
