@@ -2,9 +2,11 @@
 
 A predicate is a conjunction. If an index on a conjunct's only column can answer the conjunct, it is searched on the
 fragments that its segments cover. If several indices can, those that know single rows come first, and the others are
-searched on the fragments that are left. The results are intersected. The other conjuncts remain to be tested on the
-rows found. If one index finds rows that only may match, or does not cover a fragment that another one covers, the whole
-predicate remains. Fragments that no searched index covers are scanned with the whole predicate.
+searched on the fragments that are left. An index that describes rows together may answer all conjuncts on its column at
+once, but not in the place of one that knows single rows and answers some of them. The results are intersected. The
+other conjuncts remain to be tested on the rows found. If one index finds rows that only may match, or does not cover a
+fragment that another one covers, the whole predicate remains. Fragments that no searched index covers are scanned with
+the whole predicate.
 """
 
 from __future__ import annotations
@@ -96,7 +98,11 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
                 found.append(_Candidate(segments, index_type, query))
         return _IndexSearch(conjunct, tuple(found)) if found else None
 
-    searches, remainder = predicates.split_servable(predicate, index_search)
+    def row_search(conjunct: Predicate) -> _IndexSearch | None:
+        search = index_search(conjunct)
+        return search if search is not None and search.candidates[0].index_type.names_rows else None
+
+    searches, remainder = predicates.split_servable(predicate, row_search, index_search)
     if not searches:
         return None
     answers = [_search(snapshot, search) for search in searches]

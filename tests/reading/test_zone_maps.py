@@ -271,3 +271,15 @@ def test_the_answer_with_zone_maps_is_the_answer_without(
         with_index, without = (sorted(answer.column("_rowaddr").to_pylist()) for answer in answers)
         assert with_index == without, text
     assert dataset.verify().ok
+
+
+@pytest.mark.parametrize("other", ["key % 2 = 1", "key != 7", "key + 1 > 3 AND key < 9"])
+def test_a_btree_answers_what_it_can_beside_a_zone_map_that_answers_more(
+    dataset: lance_ops.LanceDataset, other: str
+) -> None:
+    dataset.create_scalar_index("key", "BTREE", name="by_key")
+    condition = f"key = 5 AND {other}"
+    assert "@by_key(BTREE)" in dataset.scanner(filter=condition).explain_plan()
+    request = ScanRequest(dataset.snapshot.schema, bind_filter(dataset.snapshot, condition))
+    assert plan_scan(dataset.snapshot, request).num_physical_rows == 1
+    assert rows(dataset, condition) == rows(dataset, condition, indexed=False) != []

@@ -98,3 +98,17 @@ def test_split_returns_no_rest_if_all_is_served_and_everything_if_nothing_is() -
     assert split_servable(predicate, lambda part: part) == ([*conjuncts(predicate)], None)
     assert split_servable(predicate, lambda part: None) == ([], predicate)
     assert split_servable(parse_filter("TRUE", SCHEMA), lambda part: part) == ([], None)
+
+
+def test_split_passes_the_parts_that_are_served_alone_together_once_more() -> None:
+    predicate = parse_filter("i > 1 AND i % 2 = 1 AND i < 9", SCHEMA)
+    served, rest = split_servable(predicate, column_query)
+    assert served == [Range(INTEGER, number(1, False), number(9, False))]
+    assert rest == parse_filter("i % 2 = 1", SCHEMA)
+
+
+def test_split_asks_the_next_function_only_for_the_columns_of_which_the_first_serves_nothing() -> None:
+    predicate = parse_filter("i > 1 AND i != 3 AND f != 3 AND f != 4", SCHEMA)
+    served, rest = split_servable(predicate, column_query, lambda part: part)
+    assert served == [Range(INTEGER, number(1, False)), parse_filter("f != 3 AND f != 4", SCHEMA)]
+    assert rest == parse_filter("i != 3", SCHEMA)
