@@ -91,7 +91,7 @@ class BlockJoiner:
             if num_bytes is not None and not most:
                 most = _blocks_in_group(len(blocks), num_bytes, workers)
             is_full = num_bytes is None or len(group) == most or group_bytes + num_bytes > JOINED_BYTES
-            if group and (is_full or (block.offsets is None) != (group[0].offsets is None)):
+            if group and (is_full or not _are_alike(block, group[0])):
                 yield tuple(group)
                 group, group_bytes = [], 0
             if num_bytes is None:
@@ -119,7 +119,7 @@ class BlockJoiner:
     def _bytes_if_small(self, block: Block) -> int | None:
         """Return how many bytes a block counts for in its group; None if it is read alone."""
         fragment, columns = block.fragment, self._columns
-        if columns is None or (block.offsets is None and len(block) != fragment.physical_rows):
+        if columns is None or (block.chosen is None and len(block) != fragment.physical_rows):
             return None
         (file, *others) = fragment.files or (None,)
         if file is None or others or not file.file_size_bytes or file.numbers < _FIRST_JOINED_VERSION:
@@ -127,7 +127,7 @@ class BlockJoiner:
         num_bytes = fragment.physical_rows * columns.row_bytes
         if not columns.have_fixed_width or file.file_size_bytes <= WHOLE_FILE_BYTES:
             num_bytes = max(num_bytes, file.file_size_bytes)
-        if block.offsets is not None:
+        if block.chosen is not None:
             num_bytes = min(num_bytes, len(block) * (num_bytes // fragment.physical_rows + columns.chunk_bytes))
         return num_bytes if num_bytes <= _SMALL_BYTES else None
 
@@ -209,12 +209,17 @@ def _has_fixed_width(arrow_type: pa.DataType) -> bool:
     return bool(pt.is_primitive(arrow_type) or pt.is_fixed_size_binary(arrow_type))
 
 
+def _are_alike(block: Block, other: Block) -> bool:
+    """Return whether both are ranges or both are chosen rows, and the same predicate must be tested on them."""
+    return (block.chosen is None) == (other.chosen is None) and block.predicate is other.predicate
+
+
 def _chosen(blocks: Sequence[Block], firsts: Sequence[int]) -> Uint64Array | None:
     """Return the chosen rows of all blocks, as offsets in the fragments laid end to end; None if all are chosen."""
     chosen = [
-        block.offsets + np.uint64(first)
+        offsets + np.uint64(first)
         for block, first in zip(blocks, firsts, strict=False)
-        if block.offsets is not None
+        if (offsets := block.offsets) is not None
     ]
     return np.concatenate(chosen) if chosen else None
 

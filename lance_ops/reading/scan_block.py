@@ -85,7 +85,7 @@ def read_halves(
 
 
 def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Block) -> list[Block]:
-    if block.predicate is None or block.offsets is not None or not reader.has_statistics:
+    if block.predicate is None or block.chosen is not None or not reader.has_statistics:
         return [block]
     fields = {
         name: snapshot.schema.field(name) for name in block.predicate.columns() if name not in SELECTABLE_ROW_COLUMNS
@@ -97,8 +97,9 @@ def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Blo
 def _read_part(
     snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest, budget: Budget | None
 ) -> ScannedRows:
-    if block.offsets is not None:
-        found = read_offsets(snapshot, reader, block, block.offsets, request.schema, budget)
+    chosen = block.offsets
+    if chosen is not None:
+        found = read_offsets(snapshot, reader, block, chosen, request.schema, budget)
         return ScannedRows(block.fragment, *found)
     live = None if request.include_deleted_rows else live_mask(snapshot, block)
     offsets, table = read_live(snapshot, reader, block, live, request, budget)

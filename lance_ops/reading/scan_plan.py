@@ -1,7 +1,7 @@
 """Plan a scan: choose the blocks of rows, each within one fragment, and the rows that indices find.
 
-A block is a range of a fragment's physical rows, or scattered offsets that an index found. An index of zones finds few
-long runs of rows, which are ranges too.
+A block is a range of a fragment's physical rows, or scattered rows that an index found. Rows that come in long
+runs and are still to be tested, as those of zones, are ranges too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
+from pyroaring import BitMap
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
@@ -47,7 +48,7 @@ Chunks of 1,024 values are decoded whole, for every block with some of their row
 
 _MAX_BLOCK_ROWS = 1024**2
 _LEAST_RUN_ROWS = 1024
-"""Rows that may match are read as ranges if they come in longer runs on average. An offset takes 8 bytes."""
+"""Rows to test are read as ranges if they come in longer runs on average."""
 
 _VARIABLE_BYTES = 16  # the least that a value without fixed width is counted as
 
@@ -106,7 +107,7 @@ class ScanRequest:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of one fragment to read: all from `start` to `stop`, or only the live rows at `offsets`.
+    """Rows of one fragment to read: all from `start` to `stop`, or only the live rows that are `chosen`.
 
     `predicate` is what must still be tested on them.
     """
@@ -114,16 +115,21 @@ class Block:
     fragment: Fragment
     start: int
     stop: int
-    offsets: Uint64Array | None
+    chosen: BitMap | None
     predicate: Predicate | None
 
+    @property
+    def offsets(self) -> Uint64Array | None:
+        """The chosen rows, made anew each time: a plan holds those of all fragments, and an offset takes 8 bytes."""
+        return None if self.chosen is None else offsets_in(self.chosen).astype(np.uint64)
+
     def __len__(self) -> int:
-        return self.stop - self.start if self.offsets is None else len(self.offsets)
+        return self.stop - self.start if self.chosen is None else len(self.chosen)
 
     def part(self, first: int, num_rows: int) -> Block:
         """Return the block of at most `num_rows` of the rows, from row `first` of the block on."""
-        if self.offsets is not None:
-            return replace(self, offsets=self.offsets[first : first + num_rows])
+        if self.chosen is not None:
+            return replace(self, chosen=self.chosen[first : first + num_rows])
         start = self.start + first
         return replace(self, start=start, stop=min(start + num_rows, self.stop))
 
@@ -258,12 +264,11 @@ def _within(
     ranges = {fragment_id: (first, end) for fragment_id, first, end in row_ranges}
     for rows, block_rows in parts:
         first, end = ranges.get(rows.fragment.id, (rows.start, rows.stop))
-        if rows.offsets is None:
+        if rows.chosen is None:
             first, end = min(max(first, rows.start), rows.stop), min(end, rows.stop)
             yield rows.part(first - rows.start, max(end - first, 0)), block_rows
         else:
-            within = rows.offsets[slice(*rows.offsets.searchsorted((first, end)))]
-            yield replace(rows, offsets=within), block_rows
+            yield replace(rows, chosen=rows.chosen & BitMap(range(first, end))), block_rows
 
 
 def _look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
@@ -343,11 +348,12 @@ def _chosen_rows(
     snapshot: Snapshot, fragment: Fragment, rows: RowAddressSet, predicate: Predicate | None, request: ScanRequest
 ) -> Iterator[Block]:
     found = rows.offsets(fragment.id)
-    takes_ranges = not rows.exact and predicate is not None and not request.include_deleted_rows
+    takes_ranges = predicate is not None and not request.include_deleted_rows
+    if rows.exact and (len(found) < _LEAST_RUN_ROWS or found.max() >= fragment.physical_rows):
+        takes_ranges = False  # few rows are read together with others; rows that do not exist raise an error
     runs = long_runs_in(found, _LEAST_RUN_ROWS) if takes_ranges else None
     if runs is None:
-        offsets = offsets_in(found - snapshot.deletion_vector(fragment)).astype(np.uint64)
-        yield Block(fragment, 0, fragment.physical_rows, offsets, predicate)
+        yield Block(fragment, 0, fragment.physical_rows, found - snapshot.deletion_vector(fragment), predicate)
         return
     for start, stop in runs:  # the reader of a range leaves out the deleted rows
         yield Block(fragment, start, min(stop, fragment.physical_rows), None, predicate)

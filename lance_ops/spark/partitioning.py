@@ -100,7 +100,7 @@ def _share(size_bytes: int, block: Block) -> int:
 def _cut(block: Block, num_pieces: int) -> list[RowRange]:
     """Return ranges of physical rows, each with about as many rows of the block."""
     inner = [len(block) * piece // num_pieces for piece in range(1, num_pieces)]
-    ends = [block.start + row if block.offsets is None else int(block.offsets[row]) for row in inner]
+    ends = [block.start + row if block.chosen is None else block.chosen[row] for row in inner]
     starts = [block.start, *ends]
     return [(block.fragment.id, start, end) for start, end in zip(starts, [*ends, block.stop], strict=True)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 import lance_ops
 from lance_ops.indices import RowAddressSet
-from lance_ops.reading import ScanRequest, bind_filter, scan
+from lance_ops.reading import ScanRequest, bind_filter, plan_scan, scan
+from lance_ops.reading.joined_blocks import BlockJoiner
 from lance_ops.table import MANIFEST_CACHE, Fragment
 
 INDEXED, FRAGMENTS = 6, 8
@@ -86,3 +88,36 @@ def test_chosen_rows_decode_their_fragments_alone_in_the_order_asked_for(
     in_order = replace(request, fragment_ids=(7, 3, 2, 7))
     assert pa.concat_tables(scan(snapshot, in_order))["id"].to_pylist() == [71, 28]
     assert sorted(decoded) == [2, 5, 7]
+
+
+def test_a_plan_keeps_no_offsets_of_the_rows_that_an_index_found(dataset_uri: str) -> None:
+    table = pa.table({"x": range(40_000), "y": [row % 7 for row in range(40_000)]})
+    dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=10_000)
+    dataset.create_scalar_index("x", "BTREE")
+    dataset.create_scalar_index("y", "BTREE")
+    dataset.delete("x = 12345")
+    for condition, num_rows in (("x >= 0", 39_999), ("x >= 5000 AND y + 1 = 4", 35_000), ("y IN (1, 3)", 11_429)):
+        request = ScanRequest(dataset.snapshot.schema, bind_filter(dataset.snapshot, condition))
+        plan = plan_scan(dataset.snapshot, request)
+        assert len(pickle.dumps([(rows.start, rows.stop, rows.chosen) for rows, _ in plan.blocks.parts])) < num_rows * 3
+        assert plan.num_physical_rows == num_rows
+        found = dataset.to_table(filter=condition)
+        assert found.equals(dataset.scanner(filter=condition, use_scalar_index=False).to_table())
+        ranges = [rows.chosen is None for rows, _ in plan.blocks.parts]
+        assert all(ranges) if "AND" in condition else not any(ranges)
+
+
+def test_rows_that_are_tested_on_what_an_index_left_are_not_joined_with_scanned_ones(dataset_uri: str) -> None:
+    """The first two fragments are found whole and tested on `y` only; the others are tested on both columns."""
+    dataset = lance_ops.write_dataset(
+        pa.table({"x": range(4000), "y": range(4000)}), dataset_uri, max_rows_per_file=2000
+    )
+    dataset.create_scalar_index("x", "BTREE")
+    dataset.insert(pa.table({"x": range(-2000, 2000), "y": range(4000)}), max_rows_per_file=2000)
+    condition = "x >= 0 AND y % 2 = 1"
+    found = dataset.to_table(filter=condition)
+    assert found.num_rows == 3000
+    assert found.equals(dataset.scanner(filter=condition, use_scalar_index=False).to_table())
+    request = ScanRequest(dataset.snapshot.schema, bind_filter(dataset.snapshot, condition))
+    groups = [*BlockJoiner(dataset.snapshot, request).group(plan_scan(dataset.snapshot, request).blocks, 1)]
+    assert [[block.fragment.id for block in group] for group in groups] == [[0, 1], [2, 3]]
