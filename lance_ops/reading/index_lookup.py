@@ -11,7 +11,7 @@ the whole predicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -22,7 +22,8 @@ from pyroaring import BitMap
 from lance_ops import indices
 from lance_ops.core import predicate as predicates
 from lance_ops.core.addresses import TOMBSTONE_ROW
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.scan_trace import current_trace
@@ -84,8 +85,12 @@ class _Answer:
     used: tuple[_Candidate, ...]
 
 
-def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
-    """Search the indices that can answer conjuncts of the predicate; None if there are none."""
+def look_up(snapshot: Snapshot, predicate: Predicate, fragment_ids: Iterable[int] | None = None) -> IndexLookup | None:
+    """Search the indices that can answer conjuncts of the predicate; None if there are none.
+
+    Only segments that cover one of the requested fragments are searched; None requests all. Raises `CorruptFile` for a
+    row that its fragment does not have.
+    """
     usable = _usable_indices(snapshot)
     if not usable:
         return None
@@ -105,8 +110,11 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
     searches, remainder = predicates.split_servable(predicate, row_search, index_search)
     if not searches:
         return None
-    answers = [_search(snapshot, search) for search in searches]
+    known = snapshot.fragments_by_id.keys()
+    requested = BitMap(known if fragment_ids is None else known & {*fragment_ids})
+    answers = [_search(snapshot, search, requested) for search in searches]
     rows, covered = _intersected(answers)
+    _check_rows_exist(snapshot, rows, answers)
     used = [(answer.conjunct, candidate) for answer in answers for candidate in answer.used]
     return IndexLookup(
         rows=rows,
@@ -201,26 +209,37 @@ def _usable(
         yield snapshot.schema.path_of(first.fields[0]), tuple(segments), indices.index_type_of(first)
 
 
-def _search(snapshot: Snapshot, search: _IndexSearch) -> _Answer:
-    """Search the candidates in order, each on the fragments that no earlier one covers."""
+def _search(snapshot: Snapshot, search: _IndexSearch, requested: BitMap) -> _Answer:
+    """Search the candidates in order, each on the requested fragments that no earlier one covers."""
     parts: list[RowAddressSet] = []
     used: list[_Candidate] = []
     covered = BitMap()
     for candidate in search.candidates:
-        if len(covered) == len(snapshot.fragments_by_id):
-            break
+        claims = [(segment, BitMap(segment.covers(requested - covered))) for segment in candidate.segments]
         claimed = BitMap()
-        for segment in candidate.segments:
-            fragments = BitMap(segment.covers(snapshot.fragments_by_id)) - covered
-            found = _search_segment(snapshot, segment, candidate.query) if fragments else None
-            if found is not None:
-                parts.append(found.restrict(fragments))
-                claimed |= fragments
+        for fragments, found in _search_segments(snapshot, [claim for claim in claims if claim[1]], candidate.query):
+            parts.append(found.restrict(fragments))
+            claimed |= fragments
         if claimed:
             used.append(candidate)
             covered |= claimed
     rows = parts[0] if len(parts) == 1 else RowAddressSet.union(parts)
     return _Answer(search.conjunct, rows, covered, tuple(used or search.candidates[:1]))
+
+
+def _search_segments(
+    snapshot: Snapshot, claims: Sequence[tuple[IndexMetadata, BitMap]], query: IndexQuery
+) -> Iterator[tuple[BitMap, RowAddressSet]]:
+    """Yield the fragments and the found rows of each segment that can be read.
+
+    Segments of a remote store are searched at the same time. A local search needs the interpreter, so threads do not
+    make it faster.
+    """
+    at_once = 1 if snapshot.store.reads_in_place else min(snapshot.calls_at_once, len(claims))
+    answers = map_ordered(lambda claim: _search_segment(snapshot, claim[0], query), claims, at_once, at_once)
+    for (_, fragments), found in zip(claims, answers, strict=True):
+        if found is not None:
+            yield fragments, found
 
 
 def _search_segment(snapshot: Snapshot, segment: IndexMetadata, query: IndexQuery) -> RowAddressSet | None:
@@ -244,6 +263,24 @@ def _intersected(answers: list[_Answer]) -> tuple[RowAddressSet, BitMap]:
         found = (answer.rows.offsets(fragment_id) for answer in answers if fragment_id in answer.covered)
         bitmaps[fragment_id] = reduce(BitMap.__and__, found)
     return RowAddressSet.from_bitmaps(bitmaps, exact=False), covered
+
+
+def _check_rows_exist(snapshot: Snapshot, rows: RowAddressSet, answers: list[_Answer]) -> None:
+    """Raise `CorruptFile` for a row beyond its fragment, which names a segment that covers the fragment.
+
+    Zones may end behind the last row, so rows that only may match are not checked.
+    """
+    if not all(candidate.index_type.names_rows for answer in answers for candidate in answer.used):
+        return
+    for fragment_id, offsets in rows.bitmaps.items():
+        num_rows = snapshot.fragments_by_id[fragment_id].physical_rows
+        if offsets.max() < num_rows:
+            continue
+        segments = (segment for answer in answers for candidate in answer.used for segment in candidate.segments)
+        segment = next(segment for segment in segments if segment.covers([fragment_id]))
+        path = snapshot.index_root(segment).uri_of(segment.directory)
+        reason = f"row {offsets.max()} of fragment {fragment_id}, which has {num_rows} rows"
+        raise CorruptFile(path, f"index {segment.name!r}", f"{reason}; rebuild the index")
 
 
 def _addresses_of_ids(snapshot: Snapshot, row_ids: RowAddressSet) -> RowAddressSet:

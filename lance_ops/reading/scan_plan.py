@@ -247,7 +247,7 @@ def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         return ScanPlan(request, _blocks(snapshot, request.schema, within), 0)
     lookup = None
     if request.use_scalar_index and not request.include_deleted_rows:
-        lookup = _look_up(snapshot, request.predicate)
+        lookup = _look_up(snapshot, request.predicate, request.fragment_ids)
     if lookup is None:
         fragments = _fragments(snapshot, request.fragment_ids)
         whole = (_row_range(fragment, 0, fragment.physical_rows, request) for fragment in fragments)
@@ -271,12 +271,12 @@ def _within(
             yield replace(rows, chosen=rows.chosen & BitMap(range(first, end))), block_rows
 
 
-def _look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
+def _look_up(snapshot: Snapshot, predicate: Predicate, fragment_ids: tuple[int, ...] | None) -> IndexLookup | None:
     trace = current_trace()
     if trace is None:
-        return look_up(snapshot, predicate)
+        return look_up(snapshot, predicate, fragment_ids)
     with trace.index.measured():
-        lookup = look_up(snapshot, predicate)
+        lookup = look_up(snapshot, predicate, fragment_ids)
     trace.index.num_rows += 0 if lookup is None else len(lookup.rows)
     return lookup
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyroaring import FrozenBitMap
 
 import lance_ops
+from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.indices import RowAddressSet
+from lance_ops.indices.btree.index import BTreeIndex
 from lance_ops.reading import ScanRequest, bind_filter, plan_scan, scan
 from lance_ops.reading.joined_blocks import BlockJoiner
+from lance_ops.store import MemoryStore
 from lance_ops.table import MANIFEST_CACHE, Fragment
 
 INDEXED, FRAGMENTS = 6, 8
@@ -121,3 +126,69 @@ def test_rows_that_are_tested_on_what_an_index_left_are_not_joined_with_scanned_
     request = ScanRequest(dataset.snapshot.schema, bind_filter(dataset.snapshot, condition))
     groups = [*BlockJoiner(dataset.snapshot, request).group(plan_scan(dataset.snapshot, request).blocks, 1)]
     assert [[block.fragment.id for block in group] for group in groups] == [[0, 1], [2, 3]]
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Return a list that gets the fragments of each index segment that is searched."""
+    segments: list[list[int]] = []
+    search = BTreeIndex.search
+
+    def recorded(self: BTreeIndex, query: Any) -> RowAddressSet:
+        segments.append([*(self.fragments or ())])
+        return search(self, query)
+
+    monkeypatch.setattr(BTreeIndex, "search", recorded)
+    return segments
+
+
+def _in_segments(uri: str, count: int) -> lance_ops.LanceDataset:
+    """Return a handle, with a manifest of its own, of a table of fragments that have an index segment each."""
+    dataset = lance_ops.write_dataset(pa.table({"id": range(10 * count)}), uri, max_rows_per_file=10)
+    dataset.create_scalar_index("id", "BTREE")
+    manifest = dataset.snapshot.manifest
+    (index,) = manifest.indices
+    segments = tuple(replace(index, fragment_bitmap=FrozenBitMap([number])) for number in range(count))
+    return lance_ops.LanceDataset.of(dataset.snapshot.with_manifest(replace(manifest, indices=segments)))
+
+
+def test_segments_that_cover_no_requested_fragment_are_not_searched(
+    dataset_uri: str, searched: list[list[int]]
+) -> None:
+    dataset = _in_segments(dataset_uri, 4)
+    asked = [dataset.get_fragments()[number] for number in (3, 1)]
+    found = dataset.scanner(filter="id >= 15 AND id < 33", fragments=asked).to_table()
+    assert found["id"].to_pylist() == [30, 31, 32, 15, 16, 17, 18, 19]
+    assert sorted(searched) == [[1], [3]]
+    with pytest.raises(InvalidInput, match="no fragment -1"):
+        [
+            *scan(
+                dataset.snapshot,
+                ScanRequest(dataset.snapshot.schema, bind_filter(dataset.snapshot, "id = 1"), fragment_ids=(-1, 0)),
+            )
+        ]
+
+
+def test_segments_of_a_remote_store_are_searched_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = _in_segments("memory://", 4)
+    monkeypatch.setattr(MemoryStore, "reads_in_place", False)
+    together, search = threading.Barrier(4, timeout=120), BTreeIndex.search
+
+    def waiting(self: BTreeIndex, query: Any) -> RowAddressSet:
+        together.wait()  # raises if fewer segments are searched at the same time
+        return search(self, query)
+
+    monkeypatch.setattr(BTreeIndex, "search", waiting)
+    assert dataset.to_table(filter="id IN (3, 35, 17, 4)")["id"].to_pylist() == [3, 4, 17, 35]
+
+
+@pytest.mark.parametrize("row", [10, 10_000])
+def test_an_index_row_that_its_fragment_does_not_have_is_corrupt(
+    dataset: lance_ops.LanceDataset, row: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BTreeIndex, "search", lambda *_: RowAddressSet.from_addresses([5, 3 << 32 | row]))
+    (segment,) = dataset.snapshot.manifest.indices
+    reason = rf"{segment.uuid}: index 'id_idx': row {row} of fragment 3, which has 10 rows; rebuild the index"
+    with pytest.raises(CorruptFile, match=reason):
+        dataset.to_table(filter="id = 5")
+    assert dataset.scanner(filter="id = 5", fragments=dataset.get_fragments()[:1]).count_rows() == 1
