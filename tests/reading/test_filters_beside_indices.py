@@ -114,3 +114,33 @@ def test_deleted_rows_raise_no_error(tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(TABLE, str(tmp_path / "t"))
     dataset.delete("i8 = 0")
     assert answer(dataset, "10 / i8 = 5", indexed=False) == [3]
+
+
+@pytest.fixture(scope="module")
+def zoned(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a table with a zone map on `x`, whose first zone has zeros in both columns, and a null beside a zero."""
+    x = pa.array([None if row == 3 else row for row in range(20_000)])
+    table = pa.table({"id": range(20_000), "x": x, "y": [row - row % 7 for row in range(20_000)]})
+    dataset = lance_ops.write_dataset(table, str(tmp_path_factory.mktemp("zoned") / "t"))
+    dataset.create_scalar_index("x", "ZONEMAP")
+    return dataset
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("(x = 10002 AND 100020 / x = 10) OR x = 10001", [10_001, 10_002]),
+        ("(x = 10002 AND 10 / y = 5) OR x = 10001", [10_001]),
+        ("((x = 10002 AND 100020 / x = 10) OR x = 10001) IS TRUE", [10_001, 10_002]),
+        ("NOT (x != 10002 OR 100020 / x != 10) OR x = 10001", [10_001, 10_002]),
+        ("x > 9000 AND ((x = 10002 AND 100020 / x = 10) OR x = 10001)", [10_001, 10_002]),
+        ("(x = 5 AND 10 / y = 2) OR x = 10001", "raises"),
+        ("(x >= 0 AND 10 / x = 5) OR x = 10001", "raises"),
+        ("10 / x = 5 OR x = 10001", "raises"),
+    ],
+)
+@pytest.mark.parametrize("indexed", [True, False])
+def test_an_error_inside_an_alternative_counts_only_where_the_alternative_may_hold(
+    zoned: Any, condition: str, expected: Any, indexed: bool
+) -> None:
+    assert answer(zoned, condition, indexed=indexed) == expected

@@ -79,6 +79,12 @@ class Or(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return reduce(pc.or_kleene, (part.evaluate(batch) for part in self.parts))
 
+    def _true_rows(self, batch: pa.RecordBatch) -> BoolArray:
+        try:
+            return super()._true_rows(batch)
+        except InvalidInput:  # a part may be a conjunction, which decides for which rows an error counts
+            return reduce(np.logical_or, (part.true_mask(batch) for part in self.parts))
+
     def possible_truths(self, stats: Statistics) -> TruthSet:
         return reduce(TruthSet.either, (part.possible_truths(stats) for part in self.parts))
 
@@ -120,6 +126,9 @@ class IsTrue(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return pc.fill_null(self.part.evaluate(batch), False)
+
+    def _true_rows(self, batch: pa.RecordBatch) -> BoolArray:
+        return self.part.true_mask(batch)
 
     def possible_truths(self, stats: Statistics) -> TruthSet:
         return self.part.possible_truths(stats).is_true()
