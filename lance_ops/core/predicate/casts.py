@@ -14,6 +14,9 @@ from lance_ops.core.predicate.value_text import text_of
 
 __all__ = ["cast_each", "cast_values"]
 
+_FEW_VALUES = 8
+"""So many values are cast one by one if any does not fit: if none fits, halves of them would be tried in vain."""
+
 
 def cast_values(values: Any, target: pa.DataType) -> Any:
     """Cast values (array or scalar); raise `pa.ArrowInvalid` for one that does not fit.
@@ -63,15 +66,21 @@ def cast_each(values: Any, target: pa.DataType) -> Any:
     except pa.ArrowInvalid:
         if isinstance(values, pa.Scalar):
             return scalar(None, target)
-    pieces = [_cast_one(values.slice(row, 1), target) for row in range(len(values))]
-    return pa.concat_arrays(pieces)
+    if is_text(values.type):  # many rows share what does not fit
+        encoded = values.dictionary_encode()
+        return pa.concat_arrays(_cast_parts(encoded.dictionary, target)).take(encoded.indices)
+    return pa.concat_arrays(_cast_parts(values, target))
 
 
-def _cast_one(value: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast_parts(values: pa.Array, target: pa.DataType) -> list[pa.Array]:
+    """Return casts of one or more values: of all at once if they fit, otherwise of each half, or of each of a few."""
     try:
-        return cast_values(value, target)
+        return [cast_values(values, target)]
     except pa.ArrowInvalid:
-        return pa.nulls(1, target)
+        if len(values) == 1:
+            return [pa.nulls(1, target)]
+    length = (len(values) + 1) // 2 if len(values) > _FEW_VALUES else 1
+    return [part for at in range(0, len(values), length) for part in _cast_parts(values.slice(at, length), target)]
 
 
 def _counts_ticks(kind: pa.DataType) -> bool:

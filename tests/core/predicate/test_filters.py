@@ -14,7 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate import Compare, Contains, EndsWith, Like, Predicate, StartsWith, parse_filter, parse_value
+from lance_ops.core.predicate import (
+    Compare,
+    Contains,
+    EndsWith,
+    Like,
+    Predicate,
+    StartsWith,
+    casts,
+    parse_filter,
+    parse_value,
+)
+from lance_ops.core.predicate.casts import cast_values
 
 SCHEMA = pa.schema(
     [
@@ -429,3 +440,32 @@ def test_true_mask_is_true_only_where_the_predicate_is_true(truths: list[bool | 
     assert predicate.true_mask(table).tolist() == [truth is True for truth in truths[offset:]]
     for batch in table.to_batches():
         assert predicate.true_mask(batch).tolist() == [truth is True for truth in batch.column(0).to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("texts", "most_casts"),
+    [
+        ([str(row) if row != 777 else "none" for row in range(10_000)], 50),
+        ([str(row) if row % 10 else "n/a" for row in range(10_000)], 50),
+        ([f"n/a {row}" for row in range(1_000)], 1_500),
+    ],
+)
+def test_a_lenient_cast_tries_again_only_what_does_not_fit(
+    texts: list[str], most_casts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def counted(values: Any, target: pa.DataType) -> Any:
+        made.append(len(values))
+        return cast_values(values, target)
+
+    monkeypatch.setattr(casts, "cast_values", counted)
+    cast = casts.cast_each(pa.array([*texts, None]), pa.int64())
+    assert cast.to_pylist() == [*(int(text) if text.isdecimal() else None for text in texts), None]
+    assert len(made) <= most_casts
+
+
+def test_a_lenient_cast_of_numbers_keeps_those_that_fit() -> None:
+    numbers = pa.array([0.5, math.nan, None, 1e300, -7.0, *range(20)])
+    cast = parse_value("TRY_CAST(x AS INT)", pa.schema([("x", pa.float64())]))
+    assert cast.evaluate(pa.record_batch({"x": numbers})).to_pylist() == [0, None, None, None, -7, *range(20)]
