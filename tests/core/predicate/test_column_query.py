@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -18,6 +20,8 @@ from lance_ops.core.predicate import (
     parse_filter,
     split_servable,
 )
+from lance_ops.core.predicate.pushdown import column_queries
+from lance_ops.core.predicate.tree import order_key
 
 SCHEMA = pa.schema([("i", pa.int32()), ("j", pa.int32()), ("f", pa.float64()), ("s", pa.string()), ("b", pa.bool_())])
 INTEGER, F, S, B = (Column((name,), SCHEMA.field(name).type) for name in "ifsb")
@@ -112,3 +116,26 @@ def test_split_asks_the_next_function_only_for_the_columns_of_which_the_first_se
     served, rest = split_servable(predicate, column_query, lambda part: part)
     assert served == [Range(INTEGER, number(1, False)), parse_filter("f != 3 AND f != 4", SCHEMA)]
     assert rest == parse_filter("i != 3", SCHEMA)
+
+
+def test_two_lists_look_at_each_value_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = ", ".join(map(str, range(300))), ", ".join(map(str, range(200, 500)))
+    predicate = parse_filter(f"i IN ({first}) AND i IN ({second})", SCHEMA)
+    looked_at: list[pa.Scalar] = []
+
+    def recorded(value: pa.Scalar) -> Any:
+        looked_at.append(value)
+        return order_key(value)
+
+    monkeypatch.setattr(column_queries, "order_key", recorded)
+    query = column_query(predicate)
+    assert isinstance(query, Equals)
+    assert query.values.to_pylist() == [*range(200, 300)]
+    assert len(looked_at) <= 1_000
+
+
+def test_two_lists_share_nan_and_both_zeros() -> None:
+    nan = "CAST('NaN' AS DOUBLE)"
+    query = column_query(parse_filter(f"f IN (0.0, {nan}, 1) AND f IN ({nan}, -0.0, 2)", SCHEMA))
+    assert isinstance(query, Equals)
+    assert [str(value) for value in query.values.to_pylist()] in (["0.0", "nan"], ["-0.0", "nan"])

@@ -188,7 +188,8 @@ def _keep(values: pa.Array, query: Equals | Range) -> pa.Array:
     if isinstance(query, Range):
         kept = [value for value in values if query.admits(value)]
     else:
-        kept = [value for value in values if any(_same(value, other) for other in query.values)]
+        wanted = {_sort_key(other) for other in query.values}
+        kept = [value for value in values if _sort_key(value) in wanted]
     return array_of_scalars(kept, values.type)
 
 
