@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import scalar
+
 __all__ = [
     "common_type",
     "compute_type",
@@ -21,6 +23,7 @@ __all__ = [
     "is_list",
     "is_numeric",
     "is_text",
+    "whole_and_rest",
     "wider_integer",
 ]
 
@@ -130,6 +133,30 @@ def convert(values: Any, target: pa.DataType) -> Any:
         # pyarrow checks the digits before the point only if it drops none after it, and casts NaN to 0 if it may drop.
         return pc.cast(values if pa.types.is_floating(source) else _truncated(values, _wide(target)), target)
     return _truncated(values, target)
+
+
+def whole_and_rest(values: Any, other: pa.DataType, shared: pa.DataType) -> tuple[Any, Any]:
+    """Return instants or durations as whole ticks, and as the rest of a tick, both integers.
+
+    Compared with such values of type `other`, first the ticks and then the rests, they compare as in their common type
+    `shared`, which need not hold them.
+    """
+    unit = _unit(values.type)
+    own = pa.duration(unit) if pa.types.is_duration(shared) else pa.timestamp(unit, shared.tz)
+    ticks = pc.cast(convert(values, own), pa.int64())
+    length = scalar(max(_PER_SECOND[unit] // _PER_SECOND[_unit(other)], 1), pa.int64())
+    whole = pc.divide(ticks, length)  # it drops the fraction of negative ticks, too
+    whole = pc.subtract(whole, pc.cast(pc.less(ticks, pc.multiply(whole, length)), pa.int64()))
+    return whole, pc.subtract(ticks, pc.multiply(whole, length))
+
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _unit(kind: pa.DataType) -> str:
+    if pa.types.is_date(kind):
+        return "s" if pa.types.is_date32(kind) else "ms"
+    return str(kind.unit)
 
 
 def _wide(decimal: pa.DataType) -> pa.DataType:

@@ -16,7 +16,7 @@ from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statis
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_scalar
 from lance_ops.core.predicate.tree.truth_set import TruthSet
-from lance_ops.core.predicate.types import common_type
+from lance_ops.core.predicate.types import common_type, whole_and_rest
 from lance_ops.core.records import dataclass
 
 __all__ = ["Compare", "CompareOp", "In", "IsNull"]
@@ -89,7 +89,12 @@ class Compare(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         shared = common_type(self.left.type, self.right.type)
-        left, right = (side.evaluate_as(batch, shared) for side in self.children)
+        try:
+            left, right = (side.evaluate_as(batch, shared) for side in self.children)
+        except pa.ArrowInvalid:
+            if not (pa.types.is_timestamp(shared) or pa.types.is_duration(shared)):
+                raise
+            return _compare_instants(self.op, self.left.evaluate(batch), self.right.evaluate(batch), shared)
         result = _FUNCTIONS[self.op](left, right)
         return _order_nans(self.op, left, right, result) if pa.types.is_floating(shared) else result
 
@@ -107,6 +112,15 @@ class Compare(Predicate):
 
     def to_sql(self) -> str:
         return f"{self.left.to_operand_sql()} {self.op} {self.right.to_operand_sql()}"
+
+
+def _compare_instants(op: CompareOp, left: Values, right: Values, shared: pa.DataType) -> Values:
+    """Compare instants or durations that their common type does not hold, as the year 9999 in nanoseconds."""
+    compare = _FUNCTIONS[op]
+    left_whole, left_rest = whole_and_rest(left, right.type, shared)
+    right_whole, right_rest = whole_and_rest(right, left.type, shared)
+    is_same_tick = pc.equal(left_whole, right_whole)
+    return pc.if_else(is_same_tick, compare(left_rest, right_rest), compare(left_whole, right_whole))
 
 
 def _order_nans(op: CompareOp, left: Values, right: Values, result: Values) -> Values:
