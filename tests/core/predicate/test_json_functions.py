@@ -66,3 +66,31 @@ def test_corrupt_documents_and_wrong_arguments_raise_errors_that_name_the_functi
         parse_value("json_extract(j, 1)", ROWS.schema)
     with pytest.raises(UnsupportedFeature, match="not a literal"):
         parse_value("json_get(j, json_extract(j, '$'))", ROWS.schema)
+
+
+@pytest.mark.parametrize(
+    ("number", "as_int", "as_float"),
+    [
+        ("1e9999999", None, float("inf")),
+        ("-1e9999999", None, float("-inf")),
+        ("1e99999999999999999999999", None, float("inf")),
+        ("9223372036854775807.4", 2**63 - 1, 2.0**63),
+        ("9223372036854775807.5", None, 2.0**63),
+        ("1e19", None, 1e19),
+        ("-9.223372036854775808e18", -(2**63), -(2.0**63)),
+        ("1e-9999999", 0, 0.0),
+        ("1e-99999999999999999999999", 0, 0.0),
+        ("0e9999999", 0, 0.0),
+        ("0e99999999999999999999999", 0, 0.0),
+    ],
+)
+def test_a_number_of_any_exponent_is_an_integer_or_an_error_and_a_float(
+    number: str, as_int: int | None, as_float: float
+) -> None:
+    rows = pa.record_batch({"j": pa.array([encode(f'{{"a":"{number}"}}')], pa.large_binary())})
+    assert parse_value("json_get_float(j, 'a')", rows.schema).evaluate(rows).to_pylist() == [as_float]
+    if as_int is not None:
+        assert parse_value("json_get_int(j, 'a')", rows.schema).evaluate(rows).to_pylist() == [as_int]
+        return
+    with pytest.raises(InvalidInput, match="is not a 64-bit integer"):
+        parse_filter("json_get_int(j, 'a') = 1", rows.schema).mask(rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -55,6 +55,7 @@ Documents: TypeAlias = Any
 _NUMBER_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _BOOLS = {"true": True, "false": False}
 _LARGEST, _LEAST = 2**63 - 1, -(2**63)
+_MOST_DIGITS = len(str(_LARGEST))
 
 
 def is_key(arrow_type: pa.DataType) -> bool:
@@ -179,14 +180,17 @@ def _number(data: bytes, part: Span) -> Decimal | None:
     text = _plain_text(data, part)
     if part[0] not in (STRING, NUMBER) or not _NUMBER_TEXT.fullmatch(text):
         raise pa.ArrowInvalid(f"{_shown(data, part)} is not a number")
-    return Decimal(text)
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of some 20 digits: too large or too small for a float, too
+        return Decimal(float(text))
 
 
 def _int(data: bytes, part: Span) -> int | None:
     number = _number(data, part)
     if number is None:
         return None
-    if not number.is_finite() or abs(number) > 2 * _LARGEST:
+    if not number.is_finite() or (number and number.adjusted() > _MOST_DIGITS):  # a larger exponent has no `abs`
         raise pa.ArrowInvalid(f"{_shown(data, part)} is not a 64-bit integer")
     rounded = int(math.copysign(1, number)) * int(abs(number) + Decimal("0.5"))
     if not _LEAST <= rounded <= _LARGEST:
