@@ -44,6 +44,7 @@ INT, F, S, B = pc.field("i"), pc.field("f"), pc.field("s"), pc.field("b")
         (~B, "NOT b"),
         (INT.is_null(), "i IS NULL"),
         (INT.is_valid(), "i IS NOT NULL"),
+        (pc.Expression._call("true_unless_null", [INT]), "i IS NOT NULL OR NULL"),
         (F.is_null(nan_is_null=True), "f IS NULL OR isnan(f)"),
         (F.is_nan(), "isnan(f)"),
         (F > 0.1, "f > 0.1"),
@@ -115,3 +116,10 @@ def test_an_expression_that_does_not_fit_the_schema_is_refused_with_the_column()
         deep = deep + 1
     with pytest.raises(InvalidFilter, match="nested too deeply"):
         parse_filter(deep == 1, SCHEMA)
+
+
+def test_true_unless_null_is_unknown_for_null_as_in_pyarrow() -> None:
+    rows = pa.record_batch({"i": pa.array([1, None], pa.int32())})
+    condition = pc.Expression._call("true_unless_null", [INT])
+    assert parse_filter(condition, rows.schema).mask(rows).to_pylist() == [True, None]
+    assert parse_filter(~condition, rows.schema).mask(rows).to_pylist() == [False, None]

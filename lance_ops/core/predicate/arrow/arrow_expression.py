@@ -12,7 +12,18 @@ from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.arrow.arrow_condition import arrow_condition
 from lance_ops.core.predicate.arrow.arrow_nodes import ArrowNodes
 from lance_ops.core.predicate.binding import Name, build, call, resolve
-from lance_ops.core.predicate.tree import ArithmeticOp, CompareOp, Expression, In, IsNull, Literal, Not, Predicate, case
+from lance_ops.core.predicate.tree import (
+    UNKNOWN,
+    ArithmeticOp,
+    CompareOp,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Predicate,
+    case,
+)
 from lance_ops.core.predicate.types import compute_type
 
 __all__ = ["parse_arrow"]
@@ -199,7 +210,7 @@ _FUNCTIONS: dict[str, Callable[[list[Expression], Options], Expression]] = {
     "if_else": _if_else,
     "is_null": _is_null,
     "is_valid": lambda arguments, _: build.negate(build.is_null(arguments[0])),
-    "true_unless_null": lambda arguments, _: build.negate(build.is_null(arguments[0])),
+    "true_unless_null": lambda arguments, _: build.any_of(build.negate(build.is_null(arguments[0])), UNKNOWN),
     "is_in": _is_in,
     "is_nan": _named("isnan"),
     "starts_with": _pattern(build.starts_with),
