@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -510,3 +511,15 @@ def test_days_compare_with_nanoseconds_of_other_centuries() -> None:
     rows = pa.record_batch({"day": days, "at": pa.array([0, 0, -1, 0], pa.timestamp("ns"))})
     assert parse_filter("day > at", rows.schema).mask(rows).to_pylist() == [True, False, True, False]
     assert parse_filter("day = at", rows.schema).mask(rows).to_pylist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize("ticks", [2**63 - 1, -(2**63), 10**13, 5, 0, -1])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_duration_of_any_length_survives_a_round_trip_through_sql(unit: str, ticks: int) -> None:
+    rows = pa.record_batch({"d": pa.array([ticks, ticks, None, 1], pa.duration(unit))})
+    column, value = pc.field("d"), rows["d"][0]
+    for condition in (column == value, column < value, column.isin(rows["d"])):
+        predicate = parse_filter(condition, rows.schema)
+        again = parse_filter(predicate.to_sql(), rows.schema)
+        assert again == predicate
+        assert again.mask(rows).to_pylist() == predicate.mask(rows).to_pylist()

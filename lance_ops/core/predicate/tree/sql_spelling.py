@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate.arrow_type_names import spell_arrow_type
 from lance_ops.core.predicate.tree.column_stats import order_key
 
 __all__ = ["NANOSECONDS", "TYPES", "spell_path", "spell_scalar", "spell_text", "sql_name"]
@@ -116,6 +117,8 @@ def _spell_temporal(value: pa.Scalar) -> str:
         return f"DATE '{text[:10]}'" if text else f"CAST(CAST({days} AS INT) AS DATE)"
     length = NANOSECONDS[kind.unit]
     if pa.types.is_duration(kind):
+        if not -(2**63) <= ticks * length < 2**63:  # an interval is read as nanoseconds
+            return f"arrow_cast({ticks}, {spell_text(spell_arrow_type(kind))})"
         return f"INTERVAL '{ticks * length} nanoseconds'"
     seconds, rest = divmod(ticks * length, 10**9)
     if pa.types.is_time(kind):
