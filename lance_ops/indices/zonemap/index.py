@@ -15,7 +15,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.predicate import Column, IsNull, Predicate
 from lance_ops.core.records import dataclass
-from lance_ops.indices.contract import LoadedIndex, TrainingBatches, check_training_batch
+from lance_ops.indices.contract import LoadedIndex, TrainingBatches, check_training_batch, claimed_fragments
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.sort_keys import is_sortable
 from lance_ops.indices.zonemap.layout import ZONEMAP, ZoneTable, read_zones, write_zones
@@ -83,13 +83,10 @@ class ZoneMapIndex(LoadedIndex[ZoneMapQuery]):
         live_fragments: Iterable[int],
     ) -> tuple[IndexFile, ...]:
         """Write the zones of the segments and of the new rows one after the other."""
-        tables: list[ZoneTable] = []
-        unclaimed = BitMap(live_fragments)
-        for index in (self, *others):
+        segments, tables = (self, *others), list[ZoneTable]()
+        for index, claimed in zip(segments, claimed_fragments(segments, live_fragments), strict=True):
             if not isinstance(index, ZoneMapIndex) or index.zones.value_type != self.zones.value_type:
                 raise InvalidInput(f"index {self.metadata.name!r}: segments of different kinds or types do not merge")
-            claimed = unclaimed if index.fragments is None else unclaimed & index.fragments
-            unclaimed = unclaimed - claimed
             tables.append(index.zones.of_fragments(claimed))
         tables.append(summarize(rows, self.zones.value_type, self.zones.rows_per_zone, self.metadata.name))
         return write_zones(ZoneTable.concatenated(tables), store_out)
