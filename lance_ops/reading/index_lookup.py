@@ -237,20 +237,22 @@ def _search_segments(
     """
     at_once = 1 if snapshot.store.reads_in_place else min(snapshot.calls_at_once, len(claims))
     answers = map_ordered(lambda claim: _search_segment(snapshot, claim[0], query), claims, at_once, at_once)
-    for (_, fragments), found in zip(claims, answers, strict=True):
+    for (segment, fragments), found in zip(claims, answers, strict=True):
         if found is not None:
-            yield fragments, found
+            is_by_id = row_key_of(snapshot, segment) is indices.RowKey.STABLE_ID
+            yield fragments, _addresses_of_ids(snapshot, found) if is_by_id else found
 
 
 def _search_segment(snapshot: Snapshot, segment: IndexMetadata, query: IndexQuery) -> RowAddressSet | None:
-    """Return the rows that a segment finds; None if this library does not read it, so that a scan answers instead."""
+    """Return the rows that a segment finds, by address or by id.
+
+    None if this library does not read the segment, so that a scan answers instead.
+    """
     try:
         index = open_index(snapshot, segment)
     except UnsupportedFeature:
         return None
-    found = index.search(query)
-    is_by_id = row_key_of(snapshot, segment) is indices.RowKey.STABLE_ID
-    return _addresses_of_ids(snapshot, found) if is_by_id else found
+    return index.search(query)
 
 
 def _intersected(answers: list[_Answer]) -> tuple[RowAddressSet, BitMap]:

@@ -18,6 +18,7 @@ from lance_ops.indices import RowAddressSet
 from lance_ops.indices.btree.index import BTreeIndex
 from lance_ops.reading import ScanRequest, bind_filter, plan_scan, scan
 from lance_ops.reading.joined_blocks import BlockJoiner
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import MemoryStore
 from lance_ops.table import MANIFEST_CACHE, Fragment
 
@@ -142,9 +143,9 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     return segments
 
 
-def _in_segments(uri: str, count: int) -> lance_ops.LanceDataset:
+def _in_segments(uri: str, count: int, **options: Any) -> lance_ops.LanceDataset:
     """Return a handle, with a manifest of its own, of a table of fragments that have an index segment each."""
-    dataset = lance_ops.write_dataset(pa.table({"id": range(10 * count)}), uri, max_rows_per_file=10)
+    dataset = lance_ops.write_dataset(pa.table({"id": range(10 * count)}), uri, max_rows_per_file=10, **options)
     dataset.create_scalar_index("id", "BTREE")
     manifest = dataset.snapshot.manifest
     (index,) = manifest.indices
@@ -192,3 +193,24 @@ def test_an_index_row_that_its_fragment_does_not_have_is_corrupt(
     with pytest.raises(CorruptFile, match=reason):
         dataset.to_table(filter="id = 5")
     assert dataset.scanner(filter="id = 5", fragments=dataset.get_fragments()[:1]).count_rows() == 1
+
+
+def test_segments_of_row_ids_need_the_addresses_of_all_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only segments of version 0, which older releases wrote, name rows by id."""
+    dataset = _in_segments("memory://", 4, enable_stable_row_ids=True)
+    manifest = dataset.snapshot.manifest
+    by_id = tuple(replace(segment, index_version=0) for segment in manifest.indices)
+    snapshot = dataset.snapshot.with_manifest(replace(manifest, indices=by_id))
+    monkeypatch.setattr(MemoryStore, "reads_in_place", False)
+    read: list[tuple[int, str]] = []
+    read_lineage = Snapshot._read_lineage
+
+    def recorded(self: Snapshot, fragment_id: int) -> Any:
+        read.append((fragment_id, threading.current_thread().name))
+        return read_lineage(self, fragment_id)
+
+    monkeypatch.setattr(Snapshot, "_read_lineage", recorded)
+    request = ScanRequest(snapshot.schema, bind_filter(snapshot, "id IN (3, 4)"))
+    assert [table["id"].to_pylist() for table in scan(snapshot, request)] == [[3, 4]]
+    here = threading.current_thread().name
+    assert sorted(read) == [(number, here) for number in range(4)], "several threads might each read all"
