@@ -34,8 +34,9 @@ def retrying() -> Iterator[None]:
 
     An erasure that only the files of another writer keep from being proven is tried again, too.
 
-    Every step may run twice: ingestion skips a batch whose token is in the history, a stored plan is refused or
-    compared if the table has newer versions, and the other verbs plan on the newest version.
+    Every step may run twice. Ingestion skips a batch whose token is in the history. A verb that changes rows or columns
+    is not executed again if an earlier attempt committed; see `Attempt`. The other verbs plan on the newest version,
+    and find nothing to do twice.
     """
     try:
         yield

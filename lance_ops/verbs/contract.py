@@ -18,6 +18,7 @@ from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import TOKEN
 from lance_ops.verbs.extent import Extent
 from lance_ops.verbs.options import options_of
 from lance_ops.verbs.own_measures import OwnMeasure
@@ -150,7 +151,8 @@ class Execution:
 
     `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan that is executed
     on its planned version. `raw_storage_options` are those of the files of a verb that `reads_landing`. `promised` is
-    the extent that a stored plan's preview showed, and None if no preview was made.
+    the extent that a stored plan's preview showed, and None if no preview was made. `token` names the work of the
+    caller, such as a step of a run; see `Verb.carries_token`.
     """
 
     target: Target
@@ -158,6 +160,7 @@ class Execution:
     retries: int = 0
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     promised: Extent | None = None
+    token: str | None = None
 
     @property
     def data(self) -> LanceDataset:
@@ -165,6 +168,11 @@ class Execution:
         if isinstance(self.target, AbsentTable):
             raise DatasetNotFound(f"{self.target.uri}: no dataset is there")
         return self.target
+
+    @property
+    def token_properties(self) -> dict[str, str]:
+        """The transaction properties that hold the token; none without a token."""
+        return {} if self.token is None else {TOKEN: self.token}
 
 
 @dataclass(frozen=True)
@@ -201,6 +209,9 @@ class Verb(ABC):
     """Whether its files are read with the storage options of the landing folder; other verbs read without any."""
     own_measures: ClassVar[tuple[OwnMeasure, ...]] = ()
     """What the verb changes besides the sizes of `Measures`."""
+    carries_token: ClassVar[bool] = False
+    """Whether the verb's only commit carries `Execution.token`. The caller finds by it whether the work was done: a
+    second execution could change rows again."""
     only_reads: ClassVar[bool] = False
     """Whether the verb changes nothing, so that it need not wait for verbs that write."""
 

@@ -86,10 +86,19 @@ def make_plan(
 
 
 def do_now(
-    verb: Verb, data: Target, runner: Runner | None = None, *, raw_storage_options: Mapping[str, str] | None = None
+    verb: Verb,
+    data: Target,
+    runner: Runner | None = None,
+    *,
+    raw_storage_options: Mapping[str, str] | None = None,
+    token: str | None = None,
 ) -> Executed:
-    """Plan a verb on the opened version and execute it at once; after a conflict it is planned again."""
-    return _execute(verb, replace(_work(verb, data, runner, raw_storage_options), retries=_CONFLICT_RETRIES))
+    """Plan a verb on the opened version and execute it at once; after a conflict it is planned again.
+
+    The commit of a verb that `carries_token` states `token`.
+    """
+    work = _work(verb, data, runner, raw_storage_options)
+    return _execute(verb, replace(work, retries=_CONFLICT_RETRIES, token=token))
 
 
 def execute_plan(
@@ -98,16 +107,18 @@ def execute_plan(
     runner: Runner | None = None,
     *,
     raw_storage_options: Mapping[str, str] | None = None,
+    token: str | None = None,
 ) -> Executed:
     """Execute a stored plan on the dataset that it was made for, of which `newest` is the newest version.
 
-    A plan whose work the newest version holds already does nothing; see `Verb.already_done`.
+    A plan whose work the newest version holds already does nothing; see `Verb.already_done`. `token` is as for
+    `do_now`.
     Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated` if a file or a function of the
     verb has changed, and, with the versions that appeared since, if the table has moved too far; see `WhenMoved`.
     """
     if plan.uri != newest.uri:
         raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
-    work = replace(_work(plan.verb, newest, runner, raw_storage_options), promised=plan.extent)
+    work = replace(_work(plan.verb, newest, runner, raw_storage_options), promised=plan.extent, token=token)
     found = source_tokens(plan.verb, work)
     for source, token in plan.sources.items():
         if found.get(source) != token:

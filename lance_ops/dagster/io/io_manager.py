@@ -8,6 +8,9 @@ metadata `partition_column`; see `partition_rows`. Its output replaces the rows 
 Concurrent runs of other partitions do not disturb this. After concurrent runs of one partition, the table holds the
 rows of the run that committed last.
 
+An append happens once: if a step is attempted again, or a run that did not succeed is executed again, the rows that an
+earlier attempt appended stay as they are. A re-execution of a run that succeeded appends again.
+
 An input is read at the version that the last event of the upstream asset recorded before the run, or in the run. The
 input's metadata `version` or `tag` names another one.
 """
@@ -22,6 +25,7 @@ from pydantic import Field
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, VersionNotFound, WrongType
+from lance_ops.dagster.attempts import Attempt
 from lance_ops.dagster.declaration import expand, expand_all
 from lance_ops.dagster.head import column_schema
 from lance_ops.dagster.io.column_lineage import COLUMN_LINEAGE, DATASET_SUFFIX, column_lineage, note_loaded
@@ -55,7 +59,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
             if context.has_asset_partitions and mode == "overwrite":
                 written = stored.replace(obj, _partitions(context, metadata))
             else:
-                written = stored.write(obj, mode, keys)
+                written = stored.write(obj, mode, keys, attempt=_attempt(context))
         except WrongType as error:
             raise InvalidInput(
                 f"asset {_name(context.asset_key)} returned a {type(obj).__name__}: a Lance dataset holds Arrow data "
@@ -136,6 +140,15 @@ def _metadata(asset_key: dg.AssetKey, written: Written, obj: Any) -> dict[str, A
     if lineage is not None:
         metadata[COLUMN_LINEAGE] = lineage
     return metadata
+
+
+def _attempt(context: dg.OutputContext) -> Attempt | None:
+    """Return the attempt of the step to store this output and its partitions; None outside of a step."""
+    step = current_run()
+    if step is None:
+        return None
+    keys = context.asset_partition_keys if context.has_asset_partitions else ()
+    return Attempt.of(step, context.name, context.mapping_key or "", *keys)
 
 
 def _partitions(context: dg.InputContext | dg.OutputContext, metadata: Any) -> PartitionRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,17 +31,17 @@ def load(source: LanceDataset, condition: pc.Expression | None) -> Any:
     return reader.load(source.uri)
 
 
-def write(stored: StoredDataset, frame: Any, mode: str, keys: Sequence[str]) -> LanceDataset:
-    """Write a frame, by tasks, as one version."""
+def write(stored: StoredDataset, frame: Any, mode: str, keys: Sequence[str], token: str | None) -> LanceDataset:
+    """Write a frame, by tasks, as one version. An append whose `token` the table has, does nothing."""
     target = _begun(stored, frame) if mode == "upsert" or stored.branch is not None else None
     if target is not None and mode == "upsert":
         merge = target.merge_insert(keys).when_matched_update_all().when_not_matched_insert_all()
         merge.execute(frame, runner=OnSpark(frame.sparkSession))
         return target
     uri = stored.uri if target is None else target.uri
-    return write_frame(
-        frame, uri, "append" if mode == "append" else "overwrite", storage_options=stored.storage_options
-    )
+    options = {} if token is None else {"batch": token}
+    how: Literal["append", "overwrite"] = "append" if mode == "append" else "overwrite"
+    return write_frame(frame, uri, how, storage_options=stored.storage_options, **options)
 
 
 def replace(stored: StoredDataset, frame: Any, partitions: PartitionRows) -> LanceDataset:

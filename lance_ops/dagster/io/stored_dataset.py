@@ -13,10 +13,11 @@ from lance_ops.api import LanceDataset, dataset, reader_of, write_dataset
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput
 from lance_ops.core.optional_packages import import_optional
 from lance_ops.core.records import dataclass
+from lance_ops.dagster.attempts import Attempt
 from lance_ops.dagster.io.partition_rows import PartitionRows
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.runners import InThreads
-from lance_ops.transactions import REPLACES_PREFIX
+from lance_ops.transactions import REPLACES_PREFIX, TOKEN
 
 __all__ = ["StoredDataset", "WriteMode", "Written", "is_spark", "spark_frames"]
 
@@ -50,24 +51,36 @@ class StoredDataset:
             opened = opened.checkout_version((self.branch, None))
         return opened if version is None else opened.checkout_version(version)
 
-    def write(self, data: Any, mode: WriteMode, keys: Sequence[str] = ()) -> Written:
+    def write(self, data: Any, mode: WriteMode, keys: Sequence[str] = (), *, attempt: Attempt | None = None) -> Written:
         """Overwrite the dataset, append to it, or merge rows by `keys`; create the dataset and the branch if needed.
 
-        A stream is written as it is read. Raises `InvalidInput` for an upsert without keys, and `WrongType` for a
-        value that is no data.
+        A stream is written as it is read. An append whose earlier `attempt` is committed does nothing. Raises
+        `InvalidInput` for an upsert without keys, and `WrongType` for a value that is no data.
         """
         if mode == "upsert" and not keys:
             raise InvalidInput(f"{self.uri}: an upsert needs the key columns: give keys")
+        token = None
+        if attempt is not None and mode == "append":
+            token, done = attempt.token, self._appended_before(attempt)
+            if done is not None:
+                return Written(done, 0)
         if is_spark(data):
-            return Written(spark_frames().write(self, data, mode, keys), None)
-        rows = _CountedRows(data)
+            return Written(spark_frames().write(self, data, mode, keys, token), None)
+        rows, properties = _CountedRows(data), {} if token is None else {TOKEN: token}
         if mode == "upsert":
             made = self.open_to_write(rows.schema)
             made.merge_insert(keys).when_matched_update_all().when_not_matched_insert_all().execute(rows.reader)
         elif self.branch is None:
-            made = write_dataset(rows.reader, self.uri, mode=mode, storage_options=self.storage_options)
+            made = write_dataset(
+                rows.reader,
+                self.uri,
+                mode=mode,
+                storage_options=self.storage_options,
+                transaction_properties=properties,
+            )
         else:
-            made = write_dataset(rows.reader, self.open_to_write(rows.schema), mode=mode)
+            target = self.open_to_write(rows.schema)
+            made = write_dataset(rows.reader, target, mode=mode, transaction_properties=properties)
         return Written(made, rows.num_rows)
 
     def replace(self, data: Any, partitions: PartitionRows) -> Written:
@@ -117,6 +130,16 @@ class StoredDataset:
             if self.branch not in opened.branches.list():
                 raise
             return self.open()
+
+    def _appended_before(self, attempt: Attempt) -> LanceDataset | None:
+        """Return the newest version if an earlier attempt appended the rows; None if there was none."""
+        if not attempt.is_repeated:
+            return None
+        try:
+            opened = self.open()
+        except DatasetNotFound:
+            return None
+        return None if attempt.committed_version(opened.snapshot) is None else opened
 
     def _begin(self, schema: pa.Schema) -> LanceDataset:
         try:

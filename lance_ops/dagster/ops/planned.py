@@ -52,6 +52,7 @@ def planned_op(config: DatasetConfig, verb: type[Verb]) -> dg.OpDefinition:
         opens_damaged=verb.opens_damaged,
         creates_table=verb.creates_table,
         only_reads=verb.only_reads,
+        carries_token=verb.carries_token,
     )
 
 
@@ -76,7 +77,7 @@ def _done(
     work: Work, verb: Verb, do: Callable[..., Executed], plan: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     begun = time.monotonic()
-    done = do(work.target, work.runner, raw_storage_options=raw_storage_options(work.config))
+    done = do(work.target, work.runner, raw_storage_options=raw_storage_options(work.config), token=work.token)
     metadata: dict[str, Any] = {
         "lance/dry_run": False,
         "lance/before_after": dg.MetadataValue.md(comparison(done.before, done.after, done.own_measures)),

@@ -4,13 +4,15 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from lance_ops.api import LanceDataset
-from lance_ops.core.errors import DatasetNotFound
+from lance_ops.core.errors import DatasetNotFound, LanceOpsError
 from lance_ops.core.records import dataclass
+from lance_ops.dagster.attempts import Attempt
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
@@ -28,11 +30,15 @@ START = "start"
 
 @dataclass(frozen=True)
 class Work:
-    """The context of a verb: the declared dataset, opened at its newest version when the op began, if it exists."""
+    """The context of a verb: the declared dataset, opened at its newest version when the op began, if it exists.
+
+    `token` names the step's work for its commit, if the verb carries one.
+    """
 
     context: dg.OpExecutionContext
     config: DatasetConfig
     opened: Snapshot | None
+    token: str | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -66,34 +72,43 @@ def verb_op(
     opens_damaged: bool = False,
     creates_table: bool = False,
     only_reads: bool = False,
+    carries_token: bool = False,
 ) -> dg.OpDefinition:
     """Return an op that opens the dataset, calls `work`, records new versions, and shows the metadata of `work`.
 
     With `opens_damaged`, it opens the newest version that can be read, if the newest one cannot. With `creates_table`,
-    the dataset need not exist. With `only_reads`, the op does not wait for the dataset's writers.
+    the dataset need not exist. With `only_reads`, the op does not wait for the dataset's writers. With `carries_token`,
+    an attempt whose work an earlier attempt committed only records the versions.
     """
     names = DatasetNames(config.name)
     open_newest = open_for_run if creates_table else open_readable if opens_damaged else open_snapshot
 
     def compute(context: dg.OpExecutionContext) -> None:
         started = datetime.now(UTC)
+        attempt = Attempt.of(context) if carries_token else None
         with retrying():
             snapshot = open_newest(config)
-            # Dagster checks only the shape of the launch's configuration; the class checks its values here.
-            options = config_class(**context.op_config) if config_class else None
+            committed = attempt.committed_version(snapshot) if attempt and snapshot else None
+        before = committed - 1 if committed else snapshot.version if snapshot else 0
 
-            def report() -> tuple[int, ...]:
-                newest = open_newest(config) if opens_damaged or snapshot is None else snapshot.latest()
-                before = snapshot.version if snapshot else 0
-                return report_versions(context, config, newest, before, started) if newest else ()
+        def report() -> str:
+            look = partial(open_newest, config) if opens_damaged or snapshot is None else snapshot.latest
+            return _report(context, config, look, before, started)
 
-            try:
-                metadata = dict(work(Work(context, config, snapshot), options))
-            except dg.Failure:  # the verb may have committed a version all the same
-                report()
-                raise
-            reported = report()
-        metadata["lance/new_versions"] = ", ".join(map(str, reported)) or "none"
+        if committed:
+            context.log.info("an earlier attempt committed version %s, so the verb is not executed again", committed)
+            metadata: dict[str, Any] = {"lance/committed_before": committed}
+        else:
+            with retrying():
+                # Dagster checks only the shape of the launch's configuration; the class checks its values here.
+                options = config_class(**context.op_config) if config_class else None
+                begun = Work(context, config, snapshot, attempt.token if attempt else None)
+                try:
+                    metadata = dict(work(begun, options))
+                except dg.Failure:  # the verb may have committed a version all the same
+                    report()
+                    raise
+        metadata["lance/new_versions"] = report()
         context.add_output_metadata(metadata)
 
     return dg.op(
@@ -106,3 +121,23 @@ def verb_op(
         pool=None if only_reads else names.pool,
         tags={"dagster/kind": "lance"},
     )(compute)
+
+
+def _report(
+    context: dg.OpExecutionContext,
+    config: DatasetConfig,
+    open_newest: Callable[[], Snapshot | None],
+    since: int,
+    started: datetime,
+) -> str:
+    """Record the versions after `since`; return them as text.
+
+    The verb is done, so an error must not make Dagster attempt the step again: the version sensor records the versions.
+    """
+    try:
+        newest = open_newest()
+        reported = report_versions(context, config, newest, since, started) if newest else ()
+    except LanceOpsError as error:
+        context.log.warning("the new versions are not recorded yet, the version sensor will do so: %s", error)
+        return "unknown: the version sensor will record them"
+    return ", ".join(map(str, reported)) or "none"

@@ -49,6 +49,7 @@ class AddColumns(Verb):
     summary: ClassVar[str] = "Add columns of SQL expressions, of a function, or of files."
     command: ClassVar[str] = "add-columns"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REPLANNED
+    carries_token: ClassVar[bool] = True
     own_measures: ClassVar[tuple[OwnMeasure, ...]] = (COLUMNS,)
 
     values: Annotated[Mapping[str, str], Option("A SQL expression by new column, such as late: delay > 15.")] = field(
@@ -111,7 +112,7 @@ class AddColumns(Verb):
             self._transforms(),
             list(self.read_columns) or None,
             batch_size=self.batch_size,
-            transaction_properties=reason_properties(self.reason),
+            transaction_properties=reason_properties(self.reason) | work.token_properties,
             runner=work.runner,
             checkpoint=self.checkpoint,
         )

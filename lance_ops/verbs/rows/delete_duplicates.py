@@ -45,6 +45,7 @@ class DeleteDuplicates(Verb):
     summary: ClassVar[str] = "Delete all rows of each key but one."
     command: ClassVar[str] = "duplicates --keep first"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
+    carries_token: ClassVar[bool] = True
 
     on: Annotated[tuple[str, ...], Option("Required. The columns of the key.")] = ()
     keep: Annotated[Literal["first", "last"], Option("Which row of each key stays, in the order of a scan.")] = "first"
@@ -78,7 +79,7 @@ class DeleteDuplicates(Verb):
 
     def execute(self, work: Execution) -> VerbResult:
         """Delete them, as one commit."""
-        properties = reason_properties(self.reason)
+        properties = reason_properties(self.reason) | work.token_properties
 
         def change(data: LanceDataset, retries: int) -> VerbResult:
             result = data.delete_duplicates(

@@ -12,7 +12,6 @@ from lance_ops.changing.merge_insert.by_tasks import SourceRows
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.reading import bind_filter
-from lance_ops.runners import Runner
 from lance_ops.verbs.contract import (
     Execution,
     Measures,
@@ -44,6 +43,7 @@ class DeleteRows(Verb):
     summary: ClassVar[str] = "Delete rows by predicate, or by keys."
     command: ClassVar[str] = "delete"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+    carries_token: ClassVar[bool] = True
 
     predicate: Annotated[str | None, Option("A SQL condition, such as tailnum = 'N725MQ'.")] = None
     reason: Annotated[str, Option("Required. Why the rows go; the version's transaction states it.")] = ""
@@ -87,7 +87,7 @@ class DeleteRows(Verb):
         """Delete the rows that match in the opened version, as one commit."""
         self._check()
         if self.at_most_rows is None:
-            return change_rows(work, partial(self._delete, work.runner, None), None)
+            return change_rows(work, partial(self._delete, work, None), None)
         keys = (
             staged_once(work.data, work.runner, self.key_files, self.on, self.on) if self.key_files else nullcontext()
         )
@@ -100,13 +100,13 @@ class DeleteRows(Verb):
                     found = match_keys(data, work.runner, self.key_files, self.on, staged=staged)
                     self._check_number(found.matched.count)
 
-            return change_rows(work, partial(self._delete, work.runner, staged), check)
+            return change_rows(work, partial(self._delete, work, staged), check)
 
-    def _delete(self, runner: Runner, staged: SourceRows | None, data: LanceDataset, retries: int) -> VerbResult:
+    def _delete(self, work: Execution, staged: SourceRows | None, data: LanceDataset, retries: int) -> VerbResult:
         options: dict[str, Any] = {
             "conflict_retries": retries,
-            "transaction_properties": self._check(),
-            "runner": runner,
+            "transaction_properties": self._check() | work.token_properties,
+            "runner": work.runner,
         }
         if self.predicate is not None:
             result = data.delete(self.predicate, **options)

@@ -44,6 +44,7 @@ class Restore(Verb):
     summary: ClassVar[str] = "Make an old version the newest again."
     command: ClassVar[str] = "restore"
     when_moved: ClassVar[WhenMoved] = WhenMoved.REFUSED
+    carries_token: ClassVar[bool] = True
     own_measures: ClassVar[tuple[OwnMeasure, ...]] = (COLUMNS, INDICES)
 
     version: Annotated[int | None, Option("The version to restore.", at_least=1)] = None
@@ -94,7 +95,8 @@ class Restore(Verb):
         """Commit the old version's content as the newest version."""
         properties = required_reason_properties(self.reason, "why the version comes back")
         chosen = self._chosen(work.data)
-        return VerbResult({"restored_version": chosen}, changing.restore(work.data.snapshot.at(chosen), properties))
+        restored = changing.restore(work.data.snapshot.at(chosen), properties | work.token_properties)
+        return VerbResult({"restored_version": chosen}, restored)
 
     def _chosen(self, data: LanceDataset) -> int:
         chosen = chosen_version(data, self.version, self.tag)

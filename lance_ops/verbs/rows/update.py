@@ -45,6 +45,7 @@ class Update(Verb):
     summary: ClassVar[str] = "Set columns of rows to values of SQL expressions, or of files."
     command: ClassVar[str] = "update"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
+    carries_token: ClassVar[bool] = True
 
     values: Annotated[Mapping[str, str], Option("A SQL expression by column, such as delay: delay / 60.")] = field(
         default_factory=dict
@@ -95,7 +96,7 @@ class Update(Verb):
     def execute(self, work: Execution) -> VerbResult:
         """Update the rows of the opened version, as one commit."""
         self._check()
-        properties = reason_properties(self.reason)
+        properties = reason_properties(self.reason) | work.token_properties
 
         def change(data: LanceDataset, retries: int) -> VerbResult:
             if self.files:

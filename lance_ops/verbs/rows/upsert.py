@@ -47,6 +47,7 @@ class Upsert(Verb):
     summary: ClassVar[str] = "Bring rows of files or of a dataset in by key: update, insert, delete."
     command: ClassVar[str] = "merge"
     when_moved: ClassVar[WhenMoved] = WhenMoved.COMPARED
+    carries_token: ClassVar[bool] = True
 
     files: Annotated[tuple[str, ...], Option("Raw files, or one dataset (.lance), that hold the rows.")] = ()
     on: Annotated[tuple[str, ...], Option("The columns of the key, in both; by default the table's primary key.")] = ()
@@ -129,21 +130,22 @@ class Upsert(Verb):
         """Merge, as one commit."""
         on = self._on(work.data)
         if self.at_most_rows is None:
-            return change_rows(work, partial(self._merge, work.runner, on, None), None)
+            return change_rows(work, partial(self._merge, work, on, None), None)
         with staged_once(work.data, work.runner, self.files, on) as staged:
 
             def check(data: LanceDataset) -> None:
                 where = self.delete_unmatched
                 self._check_number(match_keys(data, work.runner, self.files, on, where, staged=staged))
 
-            return change_rows(work, partial(self._merge, work.runner, on, staged), check)
+            return change_rows(work, partial(self._merge, work, on, staged), check)
 
     def _merge(
-        self, runner: Runner, on: tuple[str, ...], staged: SourceRows | None, data: LanceDataset, retries: int
+        self, work: Execution, on: tuple[str, ...], staged: SourceRows | None, data: LanceDataset, retries: int
     ) -> VerbResult:
-        builder, properties = self._builder(data, on).conflict_retries(retries), reason_properties(self.reason)
+        builder = self._builder(data, on).conflict_retries(retries)
+        properties = reason_properties(self.reason) | work.token_properties
         source = list(self.files) if staged is None else LanceDataset.of(staged.version.open())
-        result = builder.execute(source, transaction_properties=properties, runner=runner)
+        result = builder.execute(source, transaction_properties=properties, runner=work.runner)
         facts = {name: count for name, count in result.items() if isinstance(count, int)}
         return VerbResult(facts, data.snapshot if any(facts.values()) else None)
 
