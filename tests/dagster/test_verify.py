@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import lance_ops
 from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.evaluations import not_looked_warning
 from lance_ops.dagster.head import build_version_sensor, integrity
 from lance_ops.dagster.jobs import build_schedules
 from lance_ops.dagster.ops import launch, launch_class, launch_plan
@@ -26,7 +28,7 @@ from lance_ops.maintenance.verification import (
 )
 from lance_ops.maintenance.verification import verify as verify_snapshot
 from lance_ops.snapshot import Snapshot
-from lance_ops.verbs import Verify
+from lance_ops.verbs import Repair, Verify
 from lance_ops.verbs.upkeep import verify as verify_verb
 from tests.dagster.deployment import Deployment, check_results, output_metadata, values
 
@@ -126,11 +128,77 @@ def test_bounded_runs_continue_one_another(deployment: Deployment, monkeypatch: 
         )
         passed.append(result.success)
     assert passed == [True, True, False]
-    assert deployment.check()["intact"].passed, "it goes on at the first fragment"
-    assert bounds == [(7 << 20, 0), (7 << 20, 1), (7 << 20, 2), (1024 << 20, 0)]
+    evaluation = deployment.check()["intact"]
+    assert bounds == [(7 << 20, 0), (7 << 20, 1), (7 << 20, 2), (1024 << 20, 0)], "it goes on at the first fragment"
+    assert not evaluation.passed and "fragment 2 (version 3)" in (evaluation.description or "")
     monkeypatch.undo()
     with pytest.raises(dg.Failure, match="fragment 2"):
         deployment.run("verify", launch_class(Verify).model_validate({"dry_run": False, "max_megabytes": 0}))
+
+
+class TestKnownDamages:
+    """What a run found damaged keeps the check red until it is known to be whole, or gone."""
+
+    def by_the_part(self, deployment: Deployment, *, quick: bool = False) -> dg.AssetCheckEvaluation:
+        def a_part(uri: str, version: Any, storage: Any, options: VerificationOptions, runner: Any) -> Any:
+            return verify_uri(uri, version, storage, replace(options, max_bytes=1), runner)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(integrity, "verify_uri", a_part)
+            found = integrity.verify_some(deployment.instance, deployment.config, max_megabytes=7, quick=quick)
+        deployment.instance.report_runless_asset_event(found)
+        return found
+
+    def verified(self, deployment: Deployment, *parts: str) -> list[bool]:
+        return [self.by_the_part(deployment, quick=part == "quick").passed for part in parts]
+
+    def test_a_later_part_and_a_quick_pass_leave_it_red_and_a_whole_pass_ends_it(self, deployment: Deployment) -> None:
+        deployment.fill(3)
+        path = flip(deployment, 1)
+        assert self.verified(deployment, "full", "full", "full") == [True, False, False]
+        assert self.verified(deployment, "quick", "quick", "quick") == [False] * 3
+        flip(deployment, 1)  # the bytes are as they were
+        assert path.exists()
+        assert self.verified(deployment, "full", "full", "full", "full") == [False, False, True, True]
+
+    def test_it_stays_red_while_pass_after_pass_finds_it(self, deployment: Deployment) -> None:
+        deployment.fill(2)
+        flip(deployment, 0)
+        assert self.verified(deployment, *["full"] * 6) == [False] * 6
+
+    @pytest.mark.parametrize("from_copy", [True, False])
+    def test_a_repair_ends_it(self, deployment: Deployment, tmp_path: Path, from_copy: bool) -> None:
+        deployment.fill(3)
+        copy = shutil.copytree(deployment.config.uri, tmp_path / "copy.lance")
+        flip(deployment, 1)
+        assert self.verified(deployment, "full", "full") == [True, False]
+        asked = Repair(copy_uri=str(copy)) if from_copy else Repair(drop_damaged_rows=True)
+        deployment.run("repair", launch(asked, dry_run=False))
+        assert deployment.data.count_rows() == (30 if from_copy else 20)
+        assert self.verified(deployment, "full") == [True]
+
+    def test_a_run_of_intact_parts_succeeds_while_the_check_is_red(
+        self, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        deployment.fill(2)
+        flip(deployment, 0)
+        assert self.verified(deployment, "full") == [False]
+
+        def a_part(snapshot: Snapshot, options: VerificationOptions, runner: Any) -> VerificationReport:
+            return verify_snapshot(snapshot, replace(options, max_bytes=1), runner)
+
+        monkeypatch.setattr(verify_verb, "verify", a_part)
+        result = deployment.run("verify", launch(Verify(first_part=1), dry_run=False))
+        assert result.success
+        assert intact_history(deployment)[0] is False
+
+    def test_checks_that_could_not_look_do_not_forget_it(self, deployment: Deployment) -> None:
+        deployment.fill(2)
+        flip(deployment, 0)
+        assert self.verified(deployment, "full") == [False]
+        blind = not_looked_warning(deployment.names.head, "intact", "the store is away")
+        deployment.instance.report_runless_asset_event(blind)
+        assert self.verified(deployment, "full") == [False]
 
 
 def test_only_a_full_pass_without_damage_counts_as_a_verification(

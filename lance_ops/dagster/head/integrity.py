@@ -3,21 +3,31 @@
 A run verifies files of about the declared number of bytes, and the next run of the same level continues where it
 ended. A pass is a sequence of runs from the first part of the table to its last. The evaluations of the check remember
 the place, whether the pass was intact so far, when the last intact pass ended, and when the last pass ended whether or
-not it found damage.
+not it found damage. They also list the damages that are not known to be gone: while there is one, the check is red,
+whatever the newest run found intact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head.known_damage import (
+    KNOWN_DAMAGES,
+    KnownDamage,
+    decode_damages,
+    encode_damages,
+    known_damages,
+)
 from lance_ops.dagster.markdown import size_text, table
+from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance.verification import (
     VerificationLevel,
     VerificationOptions,
@@ -25,6 +35,7 @@ from lance_ops.maintenance.verification import (
     verify_uri,
 )
 from lance_ops.runners import Runner
+from lance_ops.snapshot import Snapshot
 
 __all__ = [
     "INTACT",
@@ -58,6 +69,11 @@ class _Progress:
     is_intact: bool = True
     last_intact_pass_at: datetime | None = None
     last_pass_ended_at: datetime | None = None
+    known: tuple[KnownDamage, ...] = ()
+
+    def goes_on_at(self, first_part: int) -> bool:
+        """Return whether a run from a part begins a pass, or goes on with the present one."""
+        return first_part in (0, self.next_part)
 
     def after(self, report: VerificationReport, first_part: int) -> _Progress:
         """Return the progress after a run that began at a part.
@@ -66,7 +82,7 @@ class _Progress:
         elsewhere than at the first part or at the present place ends no pass and keeps the place: the parts between
         were not verified.
         """
-        if first_part not in (0, self.next_part):
+        if not self.goes_on_at(first_part):
             return replace(self, is_intact=self.is_intact and report.ok)
         is_intact = report.ok and (self.is_intact or first_part == 0)
         ends_pass = report.reaches_end_from(first_part)
@@ -117,7 +133,10 @@ def intact_evaluation(
     instance: dg.DagsterInstance, config: DatasetConfig, report: VerificationReport, first_part: int
 ) -> dg.AssetCheckEvaluation:
     """Return the evaluation of the check by a verification that began at a part."""
-    return _evaluation(config, report, _progress(instance, config, report.level).after(report, first_part))
+    before = _progress(instance, config, report.level)
+    newest = _open_newest(config) if before.known else None
+    known = known_damages(before.known, report, first_part, in_turn=before.goes_on_at(first_part), newest=newest)
+    return _evaluation(config, report, replace(before.after(report, first_part), known=known))
 
 
 def last_intact_pass_at(instance: dg.DagsterInstance, config: DatasetConfig) -> datetime | None:
@@ -154,6 +173,7 @@ def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Pr
         _CHECKSUMS: report.level is VerificationLevel.FULL,
         _NEXT_PART: progress.next_part,
         _PASS_INTACT: progress.is_intact,
+        KNOWN_DAMAGES: encode_damages(progress.known),
     }
     moments = {_VERIFIED_AT: progress.last_intact_pass_at, _PASS_ENDED_AT: progress.last_pass_ended_at}
     metadata |= {name: dg.MetadataValue.timestamp(at) for name, at in moments.items() if at is not None}
@@ -164,16 +184,24 @@ def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Pr
     return dg.AssetCheckEvaluation(
         asset_key=DatasetNames(config.name).head,
         check_name=INTACT,
-        passed=report.ok,
-        description=_sentence(report),
+        passed=report.ok and not progress.known,
+        description=_sentence(report, progress.known),
         metadata=metadata,
     )
 
 
-def _sentence(report: VerificationReport) -> str:
+def _open_newest(config: DatasetConfig) -> Snapshot | None:
+    try:
+        return open_if_exists(config)
+    except LanceOpsError:  # the check `valid` tells of it
+        return None
+
+
+def _sentence(report: VerificationReport, known: Sequence[KnownDamage]) -> str:
     checked = f"{report.num_files} files of version {report.version}, {size_text(report.size_bytes)}"
     if report.ok:
-        return f"{checked}, are intact"
+        earlier = list(dict.fromkeys(f"{each.place} (version {each.version})" for each in known))
+        return f"{checked}, are intact" + (_of_earlier_runs(earlier) if earlier else "")
     places = [
         *(f"fragment {fragment_id}" for fragment_id in report.damaged_fragments),
         *(f"index {name}" for name in report.damaged_indices),
@@ -181,6 +209,14 @@ def _sentence(report: VerificationReport) -> str:
     more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
     where = f"{', '.join(places[:_SHOWN])}{more}" if places else str(report.damages[0])
     return f"{len(report.damages)} damages in {checked}: {where}; run lance-ops repair"
+
+
+def _of_earlier_runs(places: Sequence[str]) -> str:
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return (
+        f"; an earlier run found damages that are not known to be gone: {', '.join(places[:_SHOWN])}{more}; "
+        "run lance-ops repair, or verify all parts (max_megabytes: 0)"
+    )
 
 
 def _damages_markdown(report: VerificationReport) -> str:
@@ -194,16 +230,19 @@ def _damages_markdown(report: VerificationReport) -> str:
 def _progress(instance: dg.DagsterInstance, config: DatasetConfig, level: VerificationLevel) -> _Progress:
     """Return what the newest run of a level remembers; a new beginning if there is no recent one.
 
-    Runs of every level remember when a full pass last ended, so that many quick runs do not push it out of sight.
+    Runs of every level remember when a full pass last ended, and the known damages, so that many quick runs do not push
+    them out of sight.
     """
     key = dg.AssetCheckKey(DatasetNames(config.name).head, INTACT)
     is_full = level is VerificationLevel.FULL
     ended: datetime | None = None
+    known: tuple[KnownDamage, ...] | None = None
     for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=_LOOKED_AT):
         evaluation = record.event.asset_check_evaluation if record.event is not None else None
         if evaluation is None:
             continue
         ended = ended or _moment(evaluation.metadata, _PASS_ENDED_AT)
+        known = decode_damages(evaluation.metadata) if known is None else known
         if _value(evaluation.metadata, _CHECKSUMS) is not is_full:
             continue
         next_part, verified = _value(evaluation.metadata, _NEXT_PART), _moment(evaluation.metadata, _VERIFIED_AT)
@@ -212,8 +251,9 @@ def _progress(instance: dg.DagsterInstance, config: DatasetConfig, level: Verifi
             _value(evaluation.metadata, _PASS_INTACT) is True,
             verified,
             ended or (verified if is_full else None),
+            known or (),
         )
-    return _Progress(last_pass_ended_at=ended)
+    return _Progress(last_pass_ended_at=ended, known=known or ())
 
 
 def _moment(metadata: Mapping[str, dg.MetadataValue[Any]], key: str) -> datetime | None:

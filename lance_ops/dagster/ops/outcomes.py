@@ -26,7 +26,7 @@ def record_outcome(work: Work, verb: Verb, done: Executed, metadata: Mapping[str
         evaluation = intact_evaluation(work.context.instance, work.config, done.outcome, verb.first_part)
         log_evaluation(work.context, evaluation)
         complete |= evaluation.metadata
-        problem = "" if evaluation.passed else str(evaluation.description)
+        problem = "" if done.outcome.ok else str(evaluation.description)
     if isinstance(verb, IngestFiles) and work.config.raw is not None and verb.batches:
         # The files may have been moved or overwritten since they were read, so they are not looked at again.
         ingested: IngestedFiles = done.outcome

@@ -29,6 +29,7 @@ class UpkeepVerification:
     size_bytes: int = 0
     is_waiting: bool = False
     evaluation: dg.AssetCheckEvaluation | None = None
+    found_damage: bool = False
     error: Exception | None = None
 
     @property
@@ -45,7 +46,7 @@ class UpkeepVerification:
         """Raise the error that ended the verification, or fail the run for a damage."""
         if self.error is not None:
             raise self.error
-        if self.evaluation is not None and not self.evaluation.passed:
+        if self.evaluation is not None and self.found_damage:
             raise dg.Failure(self.evaluation.description, metadata=metadata, allow_retries=False)
 
 
@@ -72,4 +73,4 @@ def _verify_if_due(work: Work, left_bytes: int | None) -> UpkeepVerification:
     bound = min((each for each in bounds if each is not None), default=None)
     report, evaluation = verify_within(work.context.instance, work.config, work.runner, bound)
     log_evaluation(work.context, evaluation)
-    return UpkeepVerification(report.size_bytes, evaluation=evaluation)
+    return UpkeepVerification(report.size_bytes, evaluation=evaluation, found_damage=not report.ok)
