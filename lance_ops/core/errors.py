@@ -70,15 +70,20 @@ class ConfigError(InvalidInput):
 
 
 class AlertNotSent(LanceOpsError):
-    """A channel did not take an alert; names the channel and its answer, never a URL."""
+    """A channel did not take an alert; names the channel and its answer, never a URL.
 
-    def __init__(self, channel: str, reason: str) -> None:
+    `is_final` says that the channel refuses this alert, and not every one, so that it will refuse it again.
+    """
+
+    def __init__(self, channel: str, reason: str, is_final: bool = False) -> None:
         self.channel = channel
         self.reason = reason
-        super().__init__(f"{channel} did not take an alert: {reason}; see that it is up and that the secret is valid")
+        self.is_final = is_final
+        remedy = "it refuses this alert for good" if is_final else "see that it is up and that the secret is valid"
+        super().__init__(f"{channel} did not take an alert: {reason}; {remedy}")
 
-    def __reduce__(self) -> tuple[type[AlertNotSent], tuple[str, str]]:
-        return type(self), (self.channel, self.reason)
+    def __reduce__(self) -> tuple[type[AlertNotSent], tuple[str, str, bool]]:
+        return type(self), (self.channel, self.reason, self.is_final)
 
 
 class MissingPackage(LanceOpsError, ImportError):

@@ -14,7 +14,20 @@ import dagster as dg
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 
-__all__ = ["LOOKED", "CheckEvaluator", "check_result_of", "log_evaluation", "not_looked_warning"]
+__all__ = [
+    "CAUSES",
+    "LOOKED",
+    "CheckEvaluator",
+    "causes_of_red",
+    "check_result_of",
+    "log_evaluation",
+    "not_looked_warning",
+]
+
+CAUSES = "lance/causes"
+"""The metadata of a check's evaluation that lists what makes it red, such as tables: a new one is told of."""
+
+_MOST_CAUSES = 1000
 
 LOOKED = "lance/looked"
 """Metadata of an evaluation: false if the check could not look."""
@@ -35,6 +48,12 @@ class CheckEvaluator:
             # An error of the operating system may quote what is secret; errors of this library do not.
             why = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
             return [not_looked_warning(asset, name, why) for name in self.names]
+
+
+def causes_of_red(causes: Iterable[str]) -> dict[str, dg.MetadataValue[Any]]:
+    """Return the metadata that lists what makes a check red; none without causes. Each must keep its text."""
+    listed = sorted(set(causes))[:_MOST_CAUSES]
+    return {CAUSES: dg.MetadataValue.json(listed)} if listed else {}
 
 
 def not_looked_warning(asset: dg.AssetKey, name: str, why: str) -> dg.AssetCheckEvaluation:

@@ -7,6 +7,7 @@ import json
 import os
 import socketserver
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from lance_ops.dagster.alerts import sending
+from lance_ops.dagster.alerts import sending, sensor
 from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
 from lance_ops.dagster.alerts.sending import send
 from lance_ops.dagster.declaration import AlertChannel, AlertEvent
+from lance_ops.dagster.evaluations import causes_of_red, not_looked_warning
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.landing import failed_run_checks
 from lance_ops.dagster.ops import launch
@@ -110,11 +112,17 @@ def evaluate(
     *,
     passed: bool,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+    causes: tuple[str, ...] = (),
 ) -> None:
     """Record a check's result."""
     deployment.instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(
-            deployment.names.head, check, passed, severity=severity, description=f"{check} is not as it should be"
+            deployment.names.head,
+            check,
+            passed,
+            causes_of_red(causes),
+            severity=severity,
+            description=f"{check} is not as it should be",
         )
     )
 
@@ -143,6 +151,57 @@ def test_failed_runs_and_red_checks_are_told_once_each(deploy: Deploy, receiver:
     evaluate(deployment, "versions", passed=False)
     alerts(deployment)
     assert [alert["title"] for alert in receiver.take()] == ["check versions is red"], "it is red anew"
+
+
+def test_a_red_check_is_told_of_each_new_cause(deploy: Deploy, receiver: Receiver) -> None:
+    deployment = deploy(alerts=[WEBHOOK | {"events": ["check"]}])
+    alerts(deployment)
+
+    def told(*keys: str) -> list[str]:
+        for key in keys:
+            land_junk(deployment, key)
+        deployment.tick(raise_on_error=False)
+        deployment.tick("settled")
+        alerts(deployment)
+        return [alert["title"] for alert in receiver.take()]
+
+    assert told("d1") == ["check batches_settled is red"]
+    assert told() == []
+    assert told("d2") == ["check batches_settled is red"]
+    (deployment.landing / "e=1.parquet").symlink_to(deployment.landing / "d1.parquet")
+    assert told() == ["check landing_readable is red"]
+    assert told() == []
+    (deployment.landing / "e=2.parquet").symlink_to(deployment.landing / "d1.parquet")
+    assert told() == ["check landing_readable is red"]
+
+
+def test_a_batch_that_failed_beside_one_that_was_set_aside_is_told(deploy: Deploy, receiver: Receiver) -> None:
+    deployment = deploy(alerts=[WEBHOOK | {"events": ["quarantine", "check"]}], indices=[])
+    alerts(deployment)
+    land_junk(deployment, "d1")
+    deployment.tick(raise_on_error=False)
+    alerts(deployment)
+    assert [alert["event"] for alert in receiver.take()] == ["quarantine"]
+    evaluate(deployment, "batches_settled", passed=False, causes=("d1: quarantined", "d2: failed"))
+    alerts(deployment)
+    assert [alert["event"] for alert in receiver.take()] == ["check"]
+    evaluate(deployment, "batches_settled", passed=False, causes=("d1: quarantined", "d2: failed"))
+    alerts(deployment)
+    assert receiver.take() == []
+
+
+def test_a_red_check_that_could_not_look_once_is_not_told_again(deploy: Deploy, receiver: Receiver) -> None:
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    evaluate(deployment, "versions", passed=False)
+    alerts(deployment)
+    assert len(receiver.take()) == 1
+    blind = not_looked_warning(deployment.names.head, "versions", "the store is away")
+    deployment.instance.report_runless_asset_event(blind)
+    alerts(deployment)
+    evaluate(deployment, "versions", passed=False)
+    alerts(deployment)
+    assert receiver.take() == []
 
 
 def test_rows_that_do_not_change_are_told_once_and_a_compaction_is_no_change(
@@ -244,6 +303,63 @@ def test_a_webhook_at_fault_is_asked_once_a_tick_and_told_each_alert_once(
     told = [alert["title"] for alert in receiver.take()]
     assert sorted(told) == ["check small_fragments is red", "check versions is red"]
     assert len({headers["Idempotency-Key"] for headers in receiver.headers}) == 2
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_an_alert_that_is_refused_for_good_does_not_hold_up_the_others(
+    deploy: Deploy, receiver: Receiver, status: int
+) -> None:
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    evaluate(deployment, "small_fragments", passed=False)
+    evaluate(deployment, "versions", passed=False)
+    receiver.next_answers = [status]
+    said = alerts(deployment).skip_message or ""
+    assert said.startswith("1 alerts were sent; 1 alerts are left out") and f"HTTP {status}" in said
+    assert len(receiver.take()) == 1 and receiver.num_requests == 2
+    assert alerts(deployment).skip_message == "nothing to tell"
+
+
+@pytest.mark.parametrize("status", [401, 404, 408, 429])
+def test_alerts_wait_for_a_channel_that_is_to_be_mended(deploy: Deploy, receiver: Receiver, status: int) -> None:
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    evaluate(deployment, "versions", passed=False)
+    receiver.next_answers = [status]
+    with pytest.raises(AlertNotSent, match=f"HTTP {status}"):
+        alerts(deployment)
+    alerts(deployment)
+    assert len(receiver.take()) == 1
+
+
+def test_an_error_of_another_library_keeps_what_was_sent(
+    deploy: Deploy, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    evaluate(deployment, "small_fragments", passed=False)
+    evaluate(deployment, "versions", passed=False)
+    errors: list[Exception | None] = [None, RuntimeError("a secret")]
+
+    def failing(*args: Any) -> None:
+        error = errors.pop(0) if errors else None
+        if error is not None:
+            raise error
+        send(*args)
+
+    monkeypatch.setattr(sensor, "send", failing)
+    said = alerts(deployment).skip_message or ""
+    assert "RuntimeError" in said and "a secret" not in said
+    alerts(deployment)
+    assert len(receiver.take()) == 2 and receiver.num_requests == 2
+
+
+def test_a_mail_with_line_breaks_in_its_title_or_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert replace(ALERT, title="a run\nof x failed").subject() == "[trips] a run of x failed"
+    monkeypatch.setenv("SENDER", "lake@x.example\nBcc: all@x.example")
+    mail = {"to": ["a@x.example"], "sender": "${SENDER}", "host": "127.0.0.1", "port": 1, "security": "none"}
+    with pytest.raises(ConfigError, match=r"alerts\.email: sender or to"):
+        send(channel(email=mail), ALERT)
 
 
 def test_a_webhook_that_is_down_fails_no_run(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:

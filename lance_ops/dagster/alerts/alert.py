@@ -42,7 +42,7 @@ class Alert:
 
     def subject(self) -> str:
         """Return one line."""
-        return f"[{self.dataset}] {redact(self.title)}"
+        return " ".join(f"[{self.dataset}] {redact(self.title)}".split())
 
     def text(self, webserver: str = "") -> str:
         """Return a message for people."""

@@ -20,15 +20,13 @@ from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import CAUSES, LOOKED
 from lance_ops.dagster.head import FRESH
 from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UNSETTLED_BATCHES, named_with_reasons
 from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
 
-__all__ = ["CAUSES", "TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
-
-CAUSES = "lance/causes"
-"""The metadata of a check's evaluation that lists what makes it red, such as tables: a new one is told of."""
+__all__ = ["TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
 
 TOLD_BY_CHECK = "lance/told_by_check"
 """The metadata of a step's failure that names the check which is red for the same reason."""
@@ -216,10 +214,13 @@ def _checks(
     told: Told,
     names: Sequence[str],
 ) -> Iterator[tuple[Alert | None, Told]]:
-    """Yield an alert for each check that has turned red, or that is red for a new cause; a warning is never told."""
+    """Yield an alert for each check that has turned red, or that is red for a new cause; a warning is never told.
+
+    An evaluation that could not look says nothing of the check: what was told of it before still holds.
+    """
     for name in names:
         newest = newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
-        if newest is None:
+        if newest is None or _could_not_look(newest.evaluation):
             continue
         found, number = newest.evaluation, newest.record_id
         before = told.red_checks.get(name)
@@ -227,10 +228,13 @@ def _checks(
         causes = _causes(found) if is_red else None
         if causes == before:
             continue
+        is_news = causes is not None and (before is None or not set(causes).issubset(before))
+        is_told_apart = is_news and AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found)
+        if is_told_apart:  # this alert does not tell of it: what it told before still holds, as far as it is still so
+            causes = tuple(cause for cause in before or () if cause in (causes or ())) or None
         others = {other: named for other, named in told.red_checks.items() if other != name}
         told = replace(told, red_checks=others if causes is None else {**others, name: causes})
-        is_news = causes is not None and (before is None or not set(causes).issubset(before))
-        if not is_news or (AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found)):
+        if not is_news or is_told_apart:
             yield None, told
         elif watched.dataset is not None and name == FRESH and AlertEvent.FRESHNESS in events:
             yield _stale(watched, watched.dataset, number, found), told
@@ -244,11 +248,16 @@ def _causes(found: dg.AssetCheckEvaluation) -> tuple[str, ...]:
     return tuple(map(str, listed.value)) if listed is not None and isinstance(listed.value, list) else ()
 
 
+def _could_not_look(found: dg.AssetCheckEvaluation) -> bool:
+    looked = found.metadata.get(LOOKED)
+    return looked is not None and looked.value is False
+
+
 def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: dg.AssetCheckEvaluation) -> bool:
     """Return whether a check only says that batches need somebody, of which other alerts tell."""
     batches = found.metadata.get(UNSETTLED_BATCHES)
     keys = list(batches.value) if batches is not None and isinstance(batches.value, dict) else []
-    if not keys:
+    if not keys or len(_causes(found)) > len(keys):  # the evaluation names the first batches only
         return False
     observed = dg.AssetRecordsFilter(watched.names.batches, asset_partitions=keys)
     records = instance.fetch_observations(observed, limit=_EVENTS_AT_ONCE).records

@@ -34,6 +34,8 @@ from lance_ops.dagster.declaration import (
 __all__ = ["send"]
 
 _TIMEOUT_SECONDS = 10
+_STATUSES_OF_CHANNEL = frozenset([401, 403, 404, 405, 407, 408, 410, 423, 425, 429])
+"""Answers of HTTP below 500 that say nothing of an alert: who mends the channel wants the alerts that waited."""
 _SMTP_PORTS = {"ssl": 465, "starttls": 587, "none": 25}
 
 
@@ -92,7 +94,10 @@ def _send_by_email(email: EmailChannel, alert: Alert, webserver: str) -> None:
         )
     )
     message = EmailMessage()
-    message["Subject"], message["From"], message["To"] = alert.subject(), sender, to
+    try:
+        message["Subject"], message["From"], message["To"] = alert.subject(), sender, to
+    except ValueError:
+        raise_alone(ConfigError("alerts.email: sender or to is no address of a mail, such as one with a line break"))
     message["Message-ID"] = f"<{alert.key}@lance-ops>"  # a mail that comes twice shows once
     message.set_content(alert.text(webserver))
     try:
@@ -106,7 +111,8 @@ def _send_by_email(email: EmailChannel, alert: Alert, webserver: str) -> None:
         finally:
             server.close()
     except smtplib.SMTPResponseException as error:
-        _refuse(f"the mail server {host}", f"{type(error).__name__}, code {error.smtp_code}")
+        is_final = isinstance(error, smtplib.SMTPDataError) and error.smtp_code >= 500  # it refuses this text
+        _refuse(f"the mail server {host}", f"{type(error).__name__}, code {error.smtp_code}", is_final=is_final)
     except OSError as error:  # every other error of smtplib is one, too
         _refuse(f"the mail server {host}", type(error).__name__)
 
@@ -133,7 +139,8 @@ def _send_to_webhook(webhook: WebhookChannel, alert: Alert, webserver: str) -> N
         with urllib.request.build_opener(_NoRedirects()).open(request, timeout=_TIMEOUT_SECONDS):
             pass
     except urllib.error.HTTPError as error:
-        _refuse(f"the webhook at {_host(url)}", f"HTTP {error.code}")
+        is_final = 400 <= error.code < 500 and error.code not in _STATUSES_OF_CHANNEL
+        _refuse(f"the webhook at {_host(url)}", f"HTTP {error.code}", is_final=is_final)
     except (OSError, HTTPException, ValueError) as error:  # ValueError: a URL or a header that the client refuses
         _refuse(f"the webhook at {_host(url)}", type(error).__name__)
 
@@ -156,5 +163,5 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or "an unknown host"
 
 
-def _refuse(channel: str, reason: object) -> NoReturn:
-    raise_alone(AlertNotSent(channel, str(reason)))
+def _refuse(channel: str, reason: object, *, is_final: bool = False) -> NoReturn:
+    raise_alone(AlertNotSent(channel, str(reason), is_final))

@@ -2,6 +2,7 @@
 
 The cursor moves past an event when the channel has taken the alert. If it does not take one, the sensor stops there and
 tries again in its next tick. A process that dies between the two leaves an alert that is sent again, with the same key.
+An alert that the channel refuses for good is left out, so that it does not hold up the others: the tick names it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import AlertNotSent, LanceOpsError
+from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
 from lance_ops.dagster.alerts.sending import send
 from lance_ops.dagster.declaration import AlertChannel, expand
@@ -41,22 +43,45 @@ def _build_sensor(watched: Watched, channel: AlertChannel, interval_seconds: int
     def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         told = Told.decode(context.cursor) or Told.from_now_on(context.instance, watched.names)
         started, num_sent = time.monotonic(), 0
-        outcome = "nothing to tell"
+        refused: list[str] = []
         for alert, after in pending_alerts(context.instance, watched, channel.events, told, datetime.now(UTC)):
             if alert is not None:
-                if num_sent == _MAX_ALERTS_PER_TICK or time.monotonic() - started > _MAX_SECONDS_PER_TICK:
+                num_done = num_sent + len(refused)
+                if num_done == _MAX_ALERTS_PER_TICK or time.monotonic() - started > _MAX_SECONDS_PER_TICK:
                     break
-                try:
-                    webserver = expand(channel.webserver_base_url, f"{watched.name}: alerts.webserver_base_url")
-                    send(channel, alert, webserver)
-                except LanceOpsError as error:
+                error = _sent(watched, channel, alert)
+                if isinstance(error, AlertNotSent) and error.is_final:
+                    context.log.error("%s, so it is left out: %s", error, alert.subject())
+                    refused.append(f"{error}: {alert.subject()}")
+                elif error is not None:
                     context.log.error("%s; the next tick tries again", error)
-                    if num_sent == 0 and Told.decode(context.cursor):
-                        raise  # the tick shows as failed, and Dagster keeps the cursor
-                    return dg.SensorResult(skip_reason=dg.SkipReason(str(error)), cursor=told.encode())
-                num_sent += 1
-                outcome = f"{num_sent} alerts were sent"
+                    if num_done == 0 and Told.decode(context.cursor):
+                        raise error  # the tick shows as failed, and Dagster keeps the cursor
+                    outcome = "; ".join([str(error), *_told_of_refused(refused)])
+                    return dg.SensorResult(skip_reason=dg.SkipReason(outcome), cursor=told.encode())
+                else:
+                    num_sent += 1
             told = after
+        sent = [f"{num_sent} alerts were sent"] if num_sent else []
+        outcome = "; ".join([*sent, *_told_of_refused(refused)]) or "nothing to tell"
         return dg.SensorResult(skip_reason=dg.SkipReason(outcome), cursor=told.encode())
 
     return alerts
+
+
+def _sent(watched: Watched, channel: AlertChannel, alert: Alert) -> LanceOpsError | None:
+    """Send an alert; return the error if the channel did not take it.
+
+    An error of another library is named by its type only, because its text may quote a secret.
+    """
+    try:
+        send(channel, alert, expand(channel.webserver_base_url, f"{watched.name}: alerts.webserver_base_url"))
+    except LanceOpsError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - whatever it is, what was sent before stays told
+        return AlertNotSent(channel.label, type(error).__name__)
+    return None
+
+
+def _told_of_refused(refused: Sequence[str]) -> list[str]:
+    return [f"{len(refused)} alerts are left out: {refused[0]}"] if refused else []

@@ -14,8 +14,9 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.dagster.alerts import CAUSES, TOLD_BY_CHECK, Watched, build_alert_sensors
+from lance_ops.dagster.alerts import TOLD_BY_CHECK, Watched, build_alert_sensors
 from lance_ops.dagster.declaration import DatasetNames
+from lance_ops.dagster.evaluations import causes_of_red
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.fleet.declared_fleet import FleetConfig
 from lance_ops.dagster.markdown import size_text, table
@@ -28,7 +29,6 @@ __all__ = ["build_fleet_definitions"]
 _CHECK = "maintained"
 _SHOWN = 200
 _TOLD = 20
-_MOST_CAUSES = 1000
 
 
 class Night(dg.Config):
@@ -129,13 +129,12 @@ def _evaluation(names: DatasetNames, report: FleetReport) -> dg.AssetCheckEvalua
     """Judge a night: it is described in words, with the first tables that failed."""
     failed = [each for each in report.outcomes if each.status is FleetStatus.FAILED]
     told = [f"{each.table}: {each.reason}" for each in failed[:_TOLD]]
-    causes = sorted(each.table for each in failed)[:_MOST_CAUSES]
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=_CHECK,
         passed=not failed,
         description="\n".join([report.sentence, *told]),
-        metadata={CAUSES: dg.MetadataValue.json(causes)},
+        metadata=causes_of_red(each.table for each in failed),
     )
 
 

@@ -19,6 +19,7 @@ import dagster as dg
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import causes_of_red
 from lance_ops.dagster.head.known_damage import (
     KNOWN_DAMAGES,
     KnownDamage,
@@ -174,6 +175,7 @@ def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Pr
         _NEXT_PART: progress.next_part,
         _PASS_INTACT: progress.is_intact,
         KNOWN_DAMAGES: encode_damages(progress.known),
+        **causes_of_red(each.place for each in progress.known),
     }
     moments = {_VERIFIED_AT: progress.last_intact_pass_at, _PASS_ENDED_AT: progress.last_pass_ended_at}
     metadata |= {name: dg.MetadataValue.timestamp(at) for name, at in moments.items() if at is not None}

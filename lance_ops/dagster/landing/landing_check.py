@@ -14,7 +14,7 @@ import dagster as dg
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import check_result_of
+from lance_ops.dagster.evaluations import CAUSES, causes_of_red, check_result_of
 from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
 
@@ -29,12 +29,14 @@ __all__ = [
 
 LANDING_CHECK = "landing_readable"
 
+_NOT_LISTED = "not listed"
 _SET_ASIDE = "lance/set_aside"
 _SET_ASIDE_FILES = "lance/set_aside_files"
 _OUTSIDE = "lance/outside_glob"
 _OUTSIDE_FILES = "lance/outside_glob_files"
 _NEAR_MISSES = "lance/outside_glob_near_misses"
 _NEAR_MISS_FILES = "lance/outside_glob_near_misses_files"
+_SAID = (_SET_ASIDE, _SET_ASIDE_FILES, _NEAR_MISSES, _NEAR_MISS_FILES, CAUSES)
 
 
 def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -62,7 +64,7 @@ def evaluate_landing(config: DatasetConfig) -> dg.AssetCheckEvaluation:
     except (LanceOpsError, OSError) as error:
         # An error of the operating system may quote what is secret; errors of this library do not.
         reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
-        return _evaluation(names, f"the landing folder cannot be listed: {reason}", {})
+        return _evaluation(names, f"the landing folder cannot be listed: {reason}", causes_of_red([_NOT_LISTED]))
     return landing_evaluation(names, [file.sentence for file in landing.set_aside], landing.outside)
 
 
@@ -80,6 +82,8 @@ def landing_evaluation(names: DatasetNames, set_aside: Sequence[str], outside: O
         metadata[_NEAR_MISS_FILES] = dg.MetadataValue.json(list(outside.near_misses))
     told = ". ".join([*(named or ["no file is set aside"]), *outside.sentences])
     warns = outside.num_near_misses > 0 and not set_aside
+    if set_aside:
+        metadata |= causes_of_red([*set_aside, *outside.near_misses])
     return _evaluation(names, told, metadata, passed=not (set_aside or outside.num_near_misses), warns=warns)
 
 
@@ -94,7 +98,7 @@ def said_of_landing(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
     Why the folder cannot be listed is left out: errors of a store hold the time and the id of a request. So is how many
     files the glob leaves out on purpose: a folder of handled files may grow all day.
     """
-    told = (evaluation.metadata.get(name) for name in (_SET_ASIDE, _SET_ASIDE_FILES, _NEAR_MISSES, _NEAR_MISS_FILES))
+    told = (evaluation.metadata.get(name) for name in _SAID)
     has_others = _OUTSIDE in evaluation.metadata
     return evaluation.passed, has_others, *(each.value if each is not None else None for each in told)
 

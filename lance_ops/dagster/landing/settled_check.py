@@ -22,10 +22,10 @@ import dagster as dg
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import check_result_of
+from lance_ops.dagster.evaluations import CAUSES, causes_of_red, check_result_of
 from lance_ops.dagster.head import unopened_warning
 from lance_ops.dagster.landing.batch_report import batch_states
-from lance_ops.dagster.landing.batch_state import BatchReport
+from lance_ops.dagster.landing.batch_state import BatchReport, BatchState
 from lance_ops.dagster.landing.landing_check import (
     LANDING_CHECK,
     evaluate_landing,
@@ -184,13 +184,15 @@ def _evaluate(
     found = [batch for batch in report.unsettled if not batch.is_doubtful or batch.key in confirmed]
     unsettled = {batch.key: batch.reason for batch in found} | dict(refused or {})
     num_doubtful = sum(key not in unsettled for key in doubtful)
+    states = {batch.key: batch.state for batch in found} | dict.fromkeys(refused or {}, BatchState.QUARANTINED)
+    causes = causes_of_red(f"{key}: {state.value}" for key, state in states.items())
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=SETTLED_CHECK,
         passed=not unsettled,
         severity=dg.AssetCheckSeverity.ERROR,
         description=_sentence(unsettled, num_doubtful),
-        metadata=_metadata(unsettled, num_doubtful, since) | _shown(report),
+        metadata=_metadata(unsettled, num_doubtful, since) | causes | _shown(report),
     )
 
 
@@ -205,7 +207,7 @@ def _said(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
     """Return what an evaluation says: its sentence, the batches that need somebody, and the doubtful ones."""
     if evaluation.check_name == LANDING_CHECK:
         return said_of_landing(evaluation)
-    found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTED_SINCE))
+    found = (evaluation.metadata.get(name) for name in (_UNSETTLED, UNSETTLED_BATCHES, _DOUBTED_SINCE, CAUSES))
     return evaluation.passed, evaluation.description, *(each.value if each is not None else None for each in found)
 
 
