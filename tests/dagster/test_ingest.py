@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import dagster as dg
 import pyarrow as pa
@@ -157,6 +158,27 @@ def test_a_repeated_run_records_its_batches_although_files_of_one_are_gone(deplo
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["d3", "d4"])
     with pytest.raises(dg.Failure, match="1 of 3 batches have no such files in .*: d4;"):
         deployment.ingest("d2", "d4")
+    assert deployment.instance.get_materialized_partitions(deployment.names.batches) == {"d0", "d1", "d2", "d3"}
+    assert deployment.data.count_rows() == 33, "the batch that is there was ingested"
+
+
+def test_a_run_that_lost_a_batch_and_sets_one_aside_names_both(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.land("b", range(1)).write_bytes(b"this is no Parquet")
+    os.utime(deployment.landing / "b.parquet", (0, 0))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a", "b", "c"])
+    with pytest.raises(dg.Failure, match=r"(?s)1 of 3 batches have no such files in .*: c;.*1 of 3 batches are set"):
+        deployment.ingest("a", "c")
+    assert deployment.data.count_rows() == 3
+
+
+def test_no_older_batch_becomes_the_whole_table_because_the_newest_is_lost(deploy: Deploy) -> None:
+    deployment = deploy(raw={"schema_mode": "overwrite"})
+    deployment.land("a", range(3))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a", "b"])
+    with pytest.raises(dg.Failure, match="1 of 2 batches have no such files"):
+        deployment.ingest("a", "b")
+    assert not Path(deployment.config.uri).exists()
 
 
 def test_a_partition_whose_files_changed_fails_and_leaves_the_dataset(deployment: Deployment) -> None:

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import gc
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import fsspec
 import pytest
 
-from lance_ops.dagster.declaration import RawFiles, StoreLocation
+from lance_ops.dagster.declaration import RawFiles, StoreLocation, safe_key
+from lance_ops.dagster.landing.batch_state import BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import LandedFile, group_files, list_files, list_landing
 from lance_ops.errors import InvalidInput
 from lance_ops.maintenance.ingest import found_file
@@ -26,6 +28,44 @@ def test_each_file_is_a_batch_named_by_its_path() -> None:
     landing = group_files(RawFiles(uri="/in"), [landed("b.parquet", 10_000), landed("x/a.csv.gz", 5_000)], NOW)
     assert landing.ready[0].key == "b"
     assert landing.ready[1].key.startswith("x-a-")
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("events.2024-01-01.json", "events.2024-01-01"),
+        ("events.2024-01-02.json.gz", "events.2024-01-02"),
+        ("part-0.c000.snappy.parquet", "part-0.c000"),
+        ("A.CSV", "A"),
+        ("notes.dat", "notes.dat"),
+        ("csv", "csv"),
+    ],
+)
+def test_a_key_lacks_only_the_endings_of_formats_and_compressions(path: str, key: str) -> None:
+    (batch,) = group_files(RawFiles(uri="/in"), [landed(path)], NOW).ready
+    assert batch.key == safe_key(key)
+
+
+def test_files_of_two_days_are_two_batches() -> None:
+    files = [landed("events.2024-01-01.json"), landed("events.2024-01-02.json")]
+    assert len(group_files(RawFiles(uri="/in"), files, NOW).ready) == 2
+
+
+def test_a_file_with_a_future_time_settles_since_it_came() -> None:
+    ahead = replace(landed("a.csv", -3600), moved=NOW - timedelta(seconds=59))
+    raw = RawFiles(uri="/in")
+    assert [batch.key for batch in group_files(raw, [ahead], NOW).waiting] == ["a"]
+    ahead = replace(ahead, moved=NOW - timedelta(seconds=60))
+    assert [batch.key for batch in group_files(raw, [ahead], NOW).ready] == ["a"]
+
+
+@pytest.mark.parametrize(("age", "is_named"), [(-3600, True), (-30, False)])
+def test_a_file_with_a_future_time_and_no_other_one_is_named(age: float, is_named: bool) -> None:
+    raw = RawFiles(uri="/in", settle_seconds=10)
+    landing = group_files(raw, [landed("a.csv", age)], NOW)
+    (status,) = judge_batches(raw, landing, Evidence(), NOW).batches
+    assert status.state is BatchState.WAITING and status.is_settled is not is_named
+    assert ("the time of a.csv is in the future, 2024-01-02 01:00 UTC" in status.reason) is is_named
 
 
 def test_hidden_files_other_files_and_the_marker_do_not_count() -> None:

@@ -18,7 +18,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing.batch_runs import FailedRuns
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, original_key
+from lance_ops.dagster.landing.landing import LandedBatch, Landing, is_in_future, original_key
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
 from lance_ops.maintenance import IngestedBatch
 from lance_ops.maintenance.ingest import printable
@@ -210,6 +210,10 @@ class _Judge:
             reason = f"its folder has no {self._raw.marker}"
         elif self._raw.empty == "wait" and any(file.size_bytes == 0 for file in batch.files):
             reason = "a file has 0 bytes: it may still be written"
+        elif ahead := [file for file in batch.files if is_in_future(file, self._raw, self._now)]:
+            time = f"{ahead[0].modified.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            reason = f"the time of {printable(ahead[0].path)} is in the future, {time}: write it again, or touch it"
+            return self._status(batch, BatchState.WAITING, reason, is_settled=False)
         else:
             return self._status(batch, BatchState.WAITING, f"younger than {self._raw.settle_seconds:g} s")
         most = self._raw.max_wait_hours

@@ -30,6 +30,7 @@ __all__ = ["batches_asset", "record_planned_batches"]
 
 _ROW_COUNT = "dagster/partition_row_count"
 _NOTHING_DONE = IngestResult(None, 0, 0, (), ())
+_SHOWN = 20
 _EVENTS_PER_PARTITION = 4
 """How many events to search for a row count. Each replay repeats the count, so the newest event usually has it."""
 
@@ -46,7 +47,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             wanted = _wanted(context, names)
             landing = list_landing(config.landing(), started)
             before = open_for_run(config)
-            landed, recorded_only = _requested(config, landing, before, wanted, context.instance)
+            landed, recorded_only, lost = _requested(config, landing, before, wanted, context.instance)
             result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
             result = replace(result, skipped=(*result.skipped, *recorded_only))
             newest = open_for_run(config)
@@ -57,8 +58,8 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         for key in [key for key, told in recorded_only.items() if CHANGED_TOKEN in told]:
             context.log.warning("batch %s changed after it was ingested: what the table holds of it is recorded", key)
         metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
-        if result.refused:
-            raise _record_refused(context, config, metadata, result)
+        if result.refused or lost:
+            raise _record_refused(context, config, metadata, result, lost)
         with names.partitions.answering_with(wanted):
             for key, of_batch in metadata.items():
                 context.add_asset_metadata(of_batch, names.batches, key)
@@ -132,11 +133,12 @@ def _record_refused(
     config: DatasetConfig,
     metadata: Mapping[str, dict[str, Any]],
     result: IngestResult,
+    lost: Sequence[str] = (),
 ) -> dg.Failure:
     """Record the batches that are in the table and those that were set aside; return the failure that names the latter.
 
-    The run fails, so that its partitions show which batches are missing. If a run succeeds, Dagster records all of its
-    partitions.
+    It also names the `lost` batches, whose files are gone. The run fails, so that its partitions show which batches are
+    missing. If a run succeeds, Dagster records all of its partitions.
     """
     names = DatasetNames(config.name)
     ingested = {key: of_batch for key, of_batch in metadata.items() if key not in result.refused}
@@ -147,12 +149,24 @@ def _record_refused(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
     report_checks(context, config, ingested.keys(), result.refused)
-    return dg.Failure(
-        f"{len(result.refused)} of {len(metadata)} batches are set aside, the others are in the table. Mend or remove "
-        "these files; a mended one is asked for again. After a change of the declaration or of the table, ask for each "
-        f"with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(result.refused)}",
-        metadata={REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))},
-        allow_retries=False,
+    num_wanted = len(metadata) + len(lost)
+    told = [f"{_no_such_files(config, lost, num_wanted)}. The other batches are in the table"] if lost else []
+    if result.refused:
+        told.append(
+            f"{len(result.refused)} of {num_wanted} batches are set aside, the others are in the table. Mend or remove "
+            "these files; a mended one is asked for again. After a change of the declaration or of the table, ask for "
+            f"each with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(result.refused)}"
+        )
+    # Alerts of batches that were set aside tell of these alone, so a run that lost some is told as a failed one.
+    of_run = {} if lost else {REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))}
+    return dg.Failure("\n".join(told), metadata=of_run, allow_retries=False)
+
+
+def _no_such_files(config: DatasetConfig, lost: Sequence[str], num_wanted: int) -> str:
+    more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    return (
+        f"{len(lost)} of {num_wanted} batches have no such files in {config.landing().location().public_uri}: "
+        f"{', '.join(lost[:_SHOWN])}{more}; put the files back as they were, or delete these partitions"
     )
 
 
@@ -162,8 +176,11 @@ def _requested(
     table: Snapshot | None,
     keys: Sequence[str],
     instance: dg.DagsterInstance,
-) -> tuple[tuple[LandedBatch, ...], dict[str, dict[str, Any]]]:
+) -> tuple[tuple[LandedBatch, ...], dict[str, dict[str, Any]], list[str]]:
     """Return the batches to ingest of the requested partitions, in their order, and metadata of those only to record.
+
+    The third value is the batches that have neither files nor rows in the table. Raises `dg.Failure` if all are so, or
+    if the newest batch is to be the whole table.
 
     `table` was opened after `landing` was listed, so that it has the batches whose files are moved away once they are
     ingested.
@@ -174,20 +191,18 @@ def _requested(
     found, missing = landing.find(keys)
     held = ingested_batches(table) if table is not None else {}
     lost = [key for key in missing if key not in held]
-    if lost:
-        shown = ", ".join(lost[:5])
-        raise dg.Failure(
-            f"{len(lost)} of {len(keys)} batches have no such files in {config.landing().location().public_uri}: "
-            f"{shown}; put the files back as they were, or delete these partitions",
-            allow_retries=False,
-        )
+    # An older batch must not become the whole table because the newest one is lost.
+    if lost and (len(lost) == len(keys) or config.landing().schema_mode is SchemaMode.OVERWRITE):
+        raise dg.Failure(_no_such_files(config, lost, len(keys)), allow_retries=False)
     changed = _changed_and_kept(config, found, held, instance)
     recorded_only = {
-        key: {"lance/batch_token": held[key].token, "lance/replayed": True} for key in (*missing, *changed)
+        key: {"lance/batch_token": held[key].token, "lance/replayed": True}
+        for key in (*missing, *changed)
+        if key in held
     }
     for key in changed:
         recorded_only[key][CHANGED_TOKEN] = found[key].token
-    return tuple(found[key] for key in keys if key in found and key not in changed), recorded_only
+    return tuple(found[key] for key in keys if key in found and key not in changed), recorded_only, lost
 
 
 def _changed_and_kept(

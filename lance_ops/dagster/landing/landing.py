@@ -8,6 +8,7 @@ declaration says: still being written, refused by its run, or ignored.
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -24,7 +25,7 @@ from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
 from lance_ops.dagster.landing.outside_glob import OutsideGlob, outside_glob
 from lance_ops.dagster.landing.remote_listing import list_remote
-from lance_ops.maintenance.ingest import IngestBatch, RawFile, batch_token, local_path
+from lance_ops.maintenance.ingest import RAW_ENDINGS, IngestBatch, RawFile, batch_token, local_path
 
 __all__ = [
     "Changed",
@@ -33,6 +34,7 @@ __all__ = [
     "Landing",
     "SetAside",
     "group_files",
+    "is_in_future",
     "list_files",
     "list_landing",
     "original_key",
@@ -46,6 +48,11 @@ _CHANGED = "="
 _TOKEN_LENGTH = 12
 _SHOWN = 20
 _PATH = attrgetter("path")
+_CODECS = (".snappy", ".lz4", ".xz", ".br", ".zip")
+"""What engines write into a name besides, such as a.snappy.parquet."""
+_ENDINGS = re.compile(rf"(?<=[^/])(?:{'|'.join(map(re.escape, (*RAW_ENDINGS, *_CODECS)))})+$", re.IGNORECASE)
+_MOST_SKEW_SECONDS = 60.0
+"""How far the clocks of a store and of this machine may differ before a time counts as one in the future."""
 _NO_KEY = "raw.key is not found in its path; rename it, widen raw.key, or leave it out by raw.glob or raw.unmatched"
 
 
@@ -151,6 +158,11 @@ def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | 
         return group_files(raw, files, now)
 
 
+def is_in_future(file: LandedFile, raw: RawFiles, now: datetime) -> bool:
+    """Return whether a file's time of modification is so far ahead of `now` that the file would not settle."""
+    return (file.modified - now).total_seconds() > max(raw.settle_seconds, _MOST_SKEW_SECONDS)
+
+
 def shortened(sentences: Sequence[str]) -> list[str]:
     """Return the first of these sentences on files that are set aside, and one with the number of the others."""
     more = len(sentences) - _SHOWN
@@ -239,7 +251,11 @@ class _Completeness:
         return self._is_old(file)
 
     def _is_old(self, file: LandedFile) -> bool:
-        return (self._now - file.modified).total_seconds() >= self._raw.settle_seconds
+        """Return whether the file was not changed lately: since it came, if its time of modification is no past one."""
+        since = file.modified
+        if file.moved is not None and is_in_future(file, self._raw, self._now):
+            since = file.moved
+        return (self._now - since).total_seconds() >= self._raw.settle_seconds
 
 
 def _counts(path: str) -> bool:
@@ -263,5 +279,4 @@ def _keys(raw: RawFiles, paths: Sequence[str]) -> Sequence[str | None]:
 
 
 def _without_endings(path: str) -> str:
-    name = _name(path)
-    return path.removesuffix(name) + name.partition(".")[0]
+    return _ENDINGS.sub("", path)

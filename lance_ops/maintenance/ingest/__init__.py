@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
     from lance_ops.maintenance.ingest.raw_csv import distinct_names
     from lance_ops.maintenance.ingest.raw_files import (
+        RAW_ENDINGS,
         IngestBatch,
         RawFile,
         RawReader,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
 
 __all__ = [
+    "RAW_ENDINGS",
     "BadBatches",
     "ChangedBatches",
     "ExtraColumns",
@@ -116,6 +118,7 @@ _MODULES = {
     "plan_ingest": "ingest_plan",
     "printable": "raw_names",
     "raw_format": "raw_files",
+    "RAW_ENDINGS": "raw_files",
     "is_text": "raw_files",
     "remote_file_system": "raw_locations",
     "survey_ingest": "ingest_survey",

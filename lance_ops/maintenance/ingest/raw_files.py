@@ -47,7 +47,7 @@ from lance_ops.maintenance.ingest.raw_locations import (
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 
-__all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "found_file", "is_text", "raw_format"]
+__all__ = ["RAW_ENDINGS", "IngestBatch", "RawFile", "RawReader", "RawReading", "found_file", "is_text", "raw_format"]
 
 _FORMATS: dict[str, str] = {
     ".parquet": "parquet",
@@ -64,6 +64,9 @@ _FORMATS: dict[str, str] = {
 _TEXT = ("csv", "json")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _NOT_READ = {".avro": "Arrow does not read Avro: write the file as Parquet or ORC"}
+
+RAW_ENDINGS = (*_FORMATS, *_COMPRESSIONS, *_NOT_READ)
+"""What the name of a raw file may end with: a format, and after that of a text a compression."""
 
 _IS_FOLDER = "it is a folder: name each of its files"
 _NO_MOMENT = datetime.fromtimestamp(0, UTC)
