@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -15,7 +15,7 @@ from lance_ops.dagster.head import PAST_COSTS, debt_policy, past_costs
 from lance_ops.dagster.upkeep import earlier_runs
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.paying import Upkeep
-from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES
+from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, resting_steps
 from lance_ops.errors import InvalidInput, StoreError
 from lance_ops.maintenance.debt import DueVerb, measure_debt, payment
 from tests.dagster.deployment import Deploy, Deployment, check_results, output_metadata, values
@@ -174,6 +174,32 @@ def test_upkeep_that_met_a_passing_error_is_asked_for_again_after_longer_and_lon
     assert [run.success for run in paid.runs] == [True]
     assert len({each.run_requests[0].run_key for each in (lost, second, paid)}) == 3
     assert "nothing is owed at version 2" in str(owing.tick("debt").skip_message)
+
+
+@pytest.mark.parametrize("error", [InvalidInput("is odd"), StoreError("is away")])
+def test_a_step_that_fails_on_a_busy_table_is_tried_after_longer_and_longer_waits_and_holds_up_no_other(
+    owing: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr("lance_ops.dagster.failures._SECONDS_TO_WAIT", 0)
+    with monkeypatch.context() as failing:
+        failing.setattr(payment, "create_scalar_index", _fail_with(error))
+        assert not owing.tick("debt", raise_on_error=False).runs[0].success
+        append(owing, 1)
+        said = str(owing.tick("debt").skip_message)
+        assert "reindex id_idx failed lately and is tried again later" in said
+        append(owing, 12)
+        (run,) = owing.tick("debt").runs
+        assert run.success and "- compact: rewrote" in output_metadata(run)["lance/steps"]
+        assert not owing.data.describe_indices()
+    version = owing.data.version
+
+    def resting(minutes: float) -> tuple[str, ...]:
+        return resting_steps(owing.instance, owing.config, version, datetime.now(UTC) + timedelta(minutes=minutes))
+
+    assert resting(4) == ("reindex id_idx",) and resting(6) == ()
+    monkeypatch.setattr(earlier_runs, "_FIRST_WAIT", timedelta(0))
+    assert owing.tick("debt").runs[0].success and owing.data.describe_indices()
+    assert resting(0) == ()
 
 
 def test_upkeep_that_was_cancelled_waits_for_another_version(owing: Deployment) -> None:

@@ -3,12 +3,14 @@ from __future__ import annotations
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import dagster as dg
 import pyarrow as pa
 import pytest
 
 from lance_ops.api import write_dataset
+from lance_ops.dagster.head import version_sensor
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from tests.dagster.deployment import Deployment
@@ -67,6 +69,34 @@ def test_a_tick_is_bounded(deployment: Deployment) -> None:
     first, cursor = watch(deployment, max_versions_per_tick=3)
     second, _ = watch(deployment, cursor, max_versions_per_tick=3)
     assert (first, second) == ([1, 2, 3], [4, 5])
+
+
+def test_only_a_watcher_without_a_cursor_leaves_old_versions_out_and_says_so(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_sensor, "_WINDOW", 2)
+    for number in range(4):
+        write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
+    sensor = build_version_sensor(deployment.config, grace=timedelta(0))
+    with dg.build_sensor_context(instance=deployment.instance) as context:
+        said = sensor.evaluate_tick(context).skip_message or ""
+    assert said.endswith("; 2 versions below 3 are older than the newest 2 and left out")
+    found, cursor = watch(deployment)
+    assert (found, cursor) == ([3, 4], "4")
+    for number in range(4):
+        write_dataset(rows(number), deployment.config.uri, mode="append")
+    assert watch(deployment, cursor) == ([5, 6, 7, 8], "8")
+
+
+def test_a_tick_without_a_newer_version_lists_none(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_dataset(rows(0), deployment.config.uri)
+    _, cursor = watch(deployment)
+
+    def listed(*_: object) -> NoReturn:
+        raise AssertionError("the versions were listed")
+
+    monkeypatch.setattr(version_sensor, "unrecorded", listed)
+    assert watch(deployment, cursor) == ([], cursor)
 
 
 def test_removed_versions_are_skipped(deployment: Deployment) -> None:

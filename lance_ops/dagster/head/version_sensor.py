@@ -23,7 +23,7 @@ __all__ = ["build_version_sensor"]
 
 DEFAULT_GRACE = timedelta(seconds=60)
 _WINDOW = 1000
-"""How many versions a sensor without a cursor looks back. It compares each of them with Dagster's events."""
+"""How many versions a sensor without a cursor looks back. With a cursor it records all versions after it in turn."""
 
 
 def build_version_sensor(
@@ -55,22 +55,33 @@ def build_version_sensor(
         if newest.version < done:
             context.log.warning("version %s is the newest, below %s: the dataset was made anew", newest.version, done)
             done = 0
-        after = [version for version in newest.committer.versions() if done < version <= newest.version][-_WINDOW:]
-        num_after = len(after)
+        was_closed = was_unopened(context.instance, config)
+        if newest.version == done and not was_closed:
+            return dg.SensorResult(skip_reason=dg.SkipReason(_all_recorded(done, done)), cursor=str(done))
+        after = [version for version in newest.committer.versions() if done < version <= newest.version]
+        num_left_out = max(len(after) - _WINDOW, 0) if done == 0 else 0
+        after = after[num_left_out:]
+        first, num_after = after[:1], len(after)
         after = after[:max_versions_per_tick]
-        opened_again = [evaluate_valid(context.instance, config)] if was_unopened(context.instance, config) else []
+        opened_again = [evaluate_valid(context.instance, config)] if was_closed else []
         unseen = unrecorded(
             context.instance, config, newest, after, num_events=num_after, settled_before=datetime.now(UTC) - grace
         )
         if unseen.too_young is not None:
             after = [version for version in after if version < unseen.too_young]
         done = max([done, *after])
-        reason = f"every version up to {done} is recorded; {newest.version} is the newest"
+        reason = _all_recorded(done, newest.version)
+        if num_left_out:
+            reason += f"; {num_left_out:,} versions below {first[0]} are older than the newest {_WINDOW:,} and left out"
         return dg.SensorResult(
             asset_events=[*opened_again, *unseen.events], skip_reason=dg.SkipReason(reason), cursor=str(done)
         )
 
     return versions
+
+
+def _all_recorded(done: int, newest: int) -> str:
+    return f"every version up to {done} is recorded; {newest} is the newest"
 
 
 def _version_of(cursor: str | None) -> int:

@@ -13,7 +13,7 @@ import dagster as dg
 
 from lance_ops.core.records import dataclass
 
-__all__ = ["EarlierRuns"]
+__all__ = ["EarlierRuns", "wait_after"]
 
 _RUN_KEY_TAG = "dagster/run_key"
 _AFTER = "; after run "  # what stands between the debt and the run before, in a key
@@ -60,7 +60,7 @@ class EarlierRuns:
             return f"{self.debt_key}: {run} was cancelled; start {newest.job_name} by hand, or wait for another version"
         if newest.is_complete_and_waiting_to_retry:
             return f"{self.debt_key}: {run} failed, and Dagster retries it"
-        again = ended + _wait_after(sum(map(_has_failed, self.records)))
+        again = ended + wait_after(sum(map(_has_failed, self.records)))
         if _has_failed(self.records[0]) and now < again:
             return (
                 f"{self.debt_key}: {run} failed; the sensor asks for it again after {again.astimezone(UTC):%H:%M} UTC"
@@ -68,7 +68,8 @@ class EarlierRuns:
         return None
 
 
-def _wait_after(num_failed: int) -> timedelta:
+def wait_after(num_failed: int) -> timedelta:
+    """Return how long to wait after so many failures: five minutes, and twice as long each time, up to six hours."""
     wait = _FIRST_WAIT
     for _ in range(num_failed - 1):
         wait = min(2 * wait, _LONGEST_WAIT)

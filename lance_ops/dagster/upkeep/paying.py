@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -20,7 +21,7 @@ from lance_ops.dagster.head import (
 )
 from lance_ops.dagster.markdown import size_text
 from lance_ops.dagster.ops import Work, record_verdicts, verb_op
-from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, fruitless_steps
+from lance_ops.dagster.upkeep.records import FRUITLESS, OUTCOMES, SPENT_BYTES, allowance, fruitless_steps, resting_steps
 from lance_ops.dagster.upkeep.verifying import UpkeepVerification, verify_if_due
 from lance_ops.maintenance.debt import PaidStep, Payment, PaymentStatus, measure_debt, pay_debt
 
@@ -33,7 +34,9 @@ class Upkeep(dg.Config):
     max_megabytes: int | None = Field(
         default=None, description="Rewrite and verify at most this many MiB, instead of the budget."
     )
-    again: bool = Field(default=False, description="Also take steps that gained nothing at this version.")
+    again: bool = Field(
+        default=False, description="Also take steps that gained nothing at this version, or failed lately."
+    )
     dry_run: bool = Field(
         default=False, description="Changes the table unless true: then the run only shows what is owed and its price."
     )
@@ -54,12 +57,23 @@ def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
     if asked.dry_run:
         return {"lance/dry_run": True, "lance/debt": dg.MetadataValue.md(_owed(work))}
     limit = allowance(instance, config) if asked.max_megabytes is None else asked.max_megabytes * 1024**2
-    in_vain = () if asked.again else fruitless_steps(instance, config)
+    in_vain: tuple[str, ...] = ()
+    if not asked.again:
+        resting = resting_steps(instance, config, work.snapshot.version, datetime.now(UTC))
+        in_vain = (*fruitless_steps(instance, config), *resting)
     past = past_costs(instance, config)
     paid = pay_debt(work.snapshot, policy, max_bytes=limit, fruitless=in_vain, runner=work.runner, past_costs=past)
     left = None if limit is None else max(limit - paid.spent_bytes, 0)
     verified = UpkeepVerification() if paid.error is not None else verify_if_due(work, left)
     metadata = _metadata(paid, verified)
+    metadata[OUTCOMES] = dg.MetadataValue.json(
+        {
+            "taken": [step.key for step in paid.steps],
+            "failed": paid.failed_step,
+            "version": paid.after.version,
+            "run": work.context.run_id,
+        }
+    )
     sentence = f"upkeep: {metadata['lance/upkeep']}"
     work.context.log_event(dg.AssetObservation(DatasetNames(config.name).head, description=sentence, metadata=metadata))
     record_verdicts(work)

@@ -1,21 +1,35 @@
-"""What earlier runs of upkeep left on the head asset: steps that gained nothing, and the bytes of a day."""
+"""What earlier runs of upkeep left on the head asset: steps that gained nothing or failed, and the bytes of a day."""
 
 from __future__ import annotations
 
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import observations_of_head
+from lance_ops.dagster.upkeep.earlier_runs import wait_after
 
-__all__ = ["FRUITLESS", "SPENT_BYTES", "allowance", "fruitless_steps"]
+__all__ = ["FRUITLESS", "OUTCOMES", "SPENT_BYTES", "allowance", "fruitless_steps", "resting_steps"]
 
 SPENT_BYTES = "lance/upkeep_bytes"
 FRUITLESS = "lance/upkeep_in_vain"
+OUTCOMES = "lance/upkeep_outcomes"
+"""The keys of the steps that a run took, the key of the one that failed, the version that the run left, and its id."""
 _MEGABYTE = 1024**2
 _LOOKED_AT = 200
 """How many observations of the head are read: those of a day, and clean-up leaves some, too."""
+
+
+@dataclass(frozen=True)
+class _Failures:
+    """The failures of a step: the newest one, at its version, and the runs in a row that met one."""
+
+    at: datetime
+    version: int
+    runs: set[str] = field(default_factory=set)
 
 
 def fruitless_steps(instance: dg.DagsterInstance, config: DatasetConfig) -> tuple[str, ...]:
@@ -25,6 +39,29 @@ def fruitless_steps(instance: dg.DagsterInstance, config: DatasetConfig) -> tupl
         if isinstance(found, dg.JsonMetadataValue) and isinstance(found.data, list):
             return tuple(map(str, found.data))
     return ()
+
+
+def resting_steps(instance: dg.DagsterInstance, config: DatasetConfig, version: int, now: datetime) -> tuple[str, ...]:
+    """Return the keys of the steps that failed below a version so lately that they are not tried again yet.
+
+    On a busy table, each commit makes a new version. The waits are those after runs that failed at one version.
+    """
+    failed: dict[str, _Failures] = {}
+    succeeded: set[str] = set()
+    for at, observation in observations_of_head(instance, config, _LOOKED_AT):
+        told = observation.metadata.get(OUTCOMES)
+        if not isinstance(told, dg.JsonMetadataValue) or not isinstance(told.data, dict):
+            continue
+        succeeded.update(map(str, told.data["taken"]))
+        step = told.data["failed"]
+        if step is not None and step not in succeeded:
+            newest = _Failures(datetime.fromtimestamp(at, UTC), int(told.data["version"]))
+            failed.setdefault(str(step), newest).runs.add(str(told.data["run"]))  # a run may attempt its step again
+    return tuple(
+        step
+        for step, newest in failed.items()
+        if newest.version < version and now < newest.at + wait_after(len(newest.runs))
+    )
 
 
 def allowance(instance: dg.DagsterInstance, config: DatasetConfig) -> int | None:

@@ -1,8 +1,8 @@
 """Build the sensor that asks for upkeep when something is owed and the budget allows it.
 
 A run's key names the owed steps at their version, and Dagster starts one run for a key. A step that gained nothing
-waits until the table changes. A run that met a passing error, or was lost, is followed by another one; see
-`earlier_runs`.
+waits until the table changes. One that failed waits also then, longer each time. A run that met a passing error, or was
+lost, is followed by another one; see `earlier_runs`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lance_ops.dagster.head import VERIFY, debt_policy, past_costs, verification
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
-from lance_ops.dagster.upkeep.records import allowance, fruitless_steps
+from lance_ops.dagster.upkeep.records import allowance, fruitless_steps, resting_steps
 from lance_ops.maintenance.debt import affordable, dated_key, measure_debt, unpaid
 
 __all__ = ["build_upkeep_sensor"]
@@ -48,11 +48,14 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
         if snapshot is None:
             return dg.SkipReason("there is no version yet")
         found = measure_debt(snapshot, debt_policy(config), past_costs=past_costs(context.instance, config))
-        owed = unpaid(found, fruitless_steps(context.instance, config))
+        now = datetime.now(UTC)
+        resting = resting_steps(context.instance, config, found.version, now)
+        owed = unpaid(found, (*fruitless_steps(context.instance, config), *resting))
         verification = verification_due(context.instance, config, snapshot)
         verifies = verification is not None and verification.is_owed
         if not owed and not verifies:
             in_vain = "; what is owed gained nothing at this version" if found.owed else ""
+            in_vain = f"; {', '.join(resting)} failed lately and is tried again later" if resting else in_vain
             return dg.SkipReason(f"nothing is owed at version {found.version}{in_vain}")
         limit = allowance(context.instance, config)
         if not any(affordable(due, limit) for due in owed) and not (verifies and limit != 0):
@@ -62,7 +65,7 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
             return dg.SkipReason("upkeep is under way")
         dated = [dated_key(due, found) for due in owed] + [f"v{found.version} {VERIFY}"] * verifies
         earlier = EarlierRuns.of(context.instance, job, "; ".join(dated))
-        waiting = earlier.reason_to_wait(datetime.now(UTC))
+        waiting = earlier.reason_to_wait(now)
         return dg.RunRequest(earlier.run_key, job_name=job) if waiting is None else dg.SkipReason(waiting)
 
     return debt

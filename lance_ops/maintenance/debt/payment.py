@@ -103,7 +103,7 @@ class Payment:
 
     `fruitless` are dated keys such as `v7 compact`, as `dated_key` makes them: steps that lower nothing at the version
     that the payment left. The caller passes them, and `past_costs`, to the next payment.
-    `reason` says why it failed, after the error that ended it.
+    `reason` says why it failed, after the error that ended it, and `failed_step` is the key of that step.
     """
 
     status: PaymentStatus
@@ -115,6 +115,7 @@ class Payment:
     reason: str | None = None
     error: LanceOpsError | None = field(default=None, repr=False, compare=False)
     past_costs: PastCosts = field(default_factory=PastCosts)
+    failed_step: str | None = None
 
     @property
     def spent_bytes(self) -> int:
@@ -177,7 +178,8 @@ def pay_debt(
 ) -> Payment:
     """Take the owed steps on the newest version, at most `max_bytes` by their prices, and return how it ended.
 
-    Steps named in `fruitless` are passed over, and `past_costs` correct the prices; see `Payment`. An error of this
+    Steps named in `fruitless` are passed over, by a dated key at that version and by a plain one at any, and
+    `past_costs` correct the prices; see `Payment`. An error of this
     library ends the payment as failed, and steps that were committed before stay. Other errors are raised.
     """
     policy, priced_by = policy or DebtPolicy(), past_costs or PastCosts()
@@ -207,7 +209,7 @@ def pay_debt(
         current = taken.snapshot
     if not steps and failed is None:
         status = _status_without_steps(before, plan.waiting)
-        in_vain = tuple(sorted(fruitless))
+        in_vain = tuple(sorted(key for key in fruitless if key not in {due.key for due in before.owed}))
         return Payment(status, before, before, waiting=plan.waiting, fruitless=in_vain, past_costs=past)
     after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at, past_costs=past)
     tried = [*passed_over, *(step.key for step in steps)]
@@ -217,12 +219,14 @@ def pay_debt(
     due, error = failed
     in_vain = _fruitless([*tried, *([] if isinstance(error, _PASSING) else [due.key])], before, after)
     reason = f"{due.key}: {error}"
-    return Payment(PaymentStatus.FAILED, before, after, tuple(steps), plan.waiting, in_vain, reason, error, past)
+    return Payment(
+        PaymentStatus.FAILED, before, after, tuple(steps), plan.waiting, in_vain, reason, error, past, due.key
+    )
 
 
 def unpaid(debt: TableDebt, fruitless: Collection[str]) -> tuple[Due, ...]:
-    """Return what is owed, but for steps that gained nothing at this version."""
-    return tuple(due for due in debt.owed if dated_key(due, debt) not in fruitless)
+    """Return what is owed, but for the fruitless steps: those named at this version, and those named by a plain key."""
+    return tuple(due for due in debt.owed if dated_key(due, debt) not in fruitless and due.key not in fruitless)
 
 
 def dated_key(due: Due, debt: TableDebt) -> str:
