@@ -13,6 +13,7 @@ from assets.documents.embedding import embed
 from lance_ops.dagster import LanceDatasetResource, build_asset_definitions, build_job_definitions, load_dataset
 from lance_ops.dagster.ops import launch
 from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner
+from lance_ops.maintenance.ingest import found_file
 from lance_ops.verbs import Erase
 
 __all__ = ["REQUESTS", "definitions_of"]
@@ -71,10 +72,12 @@ def _embedded(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 def erasure_requests() -> Iterator[dg.RunRequest]:
     """Ask for one erasure for each request. The run's configuration has the file's path, not the author.
 
-    Write a request under another name and rename it, because a file is read as soon as it is there.
+    A file that is delivered again under its name, or touched, is a new request, also after a run that failed. Write a
+    request under another name and rename it, because a file is read as soon as it is there.
     """
     folder = Path(os.environ["LANCE_OPS_LANDING"]) / REQUESTS
     for request in sorted(folder.glob("*.csv")):
         erase = Erase(key_files=(str(request),), on=("author",), reason="erasure request")
         ops = {"erase": launch(erase, dry_run=False)}
-        yield dg.RunRequest(run_key=request.name, run_config=dg.RunConfig(ops=ops))
+        delivered = f"{request.name} {found_file(str(request), {}).token}"
+        yield dg.RunRequest(run_key=delivered, run_config=dg.RunConfig(ops=ops))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ from rich.text import Text
 
 __all__ = [
     "counted",
+    "json_text",
     "moment",
     "number",
     "percent",
@@ -42,7 +44,28 @@ _WIDTH_OF_PIPES = 200  # a pipe has no width, so use one that no table of these 
 
 def print_json(value: Any) -> None:
     """Print dataclasses, mappings and lists of them as JSON."""
-    typer.echo(json.dumps(_plain(value), indent=2))
+    typer.echo(json_text(_plain(value), indent=2))
+
+
+def json_text(value: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
+    """Return JSON that every parser takes: NaN and the infinities, which JSON lacks, become texts."""
+    try:
+        return json.dumps(value, indent=indent, default=default, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=indent, default=default, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with the texts `NaN`, `Infinity` and `-Infinity` in place of these numbers."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case _:
+            return value
 
 
 def print_line(text: str, style: str = "") -> None:

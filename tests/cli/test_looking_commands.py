@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.cli import app, arguments
 from lance_ops.cli.changing import fleet_command
 from lance_ops.cli.looking import top_command
+from lance_ops.cli.output import print_json
 from lance_ops.errors import StoreUnreachable
 from lance_ops.store import with_short_timeouts
 from tests.cli.calls import answer, run, text
@@ -185,3 +187,22 @@ def test_a_command_that_only_looks_waits_for_its_store_no_longer_than_a_minute(
         found = run(*words, *(part for name, limit in told.items() for part in ("--storage-option", f"{name}={limit}")))
         assert (found.exit_code, found.stderr) == (1, "error: s3://bucket/t: the store does not answer\n")
         assert given.pop() == with_short_timeouts(uri, told) != told
+
+
+def test_json_has_texts_for_numbers_that_json_lacks(dataset_uri: str) -> None:
+    def refuse(text: str) -> None:
+        raise AssertionError(f"{text} is no JSON")
+
+    values = [float("nan"), float("inf"), float("-inf"), 1.5, None]
+    write_dataset(pa.table({"v": values, "s": [{"l": [value]} for value in values]}), dataset_uri)
+    lines = text("query", dataset_uri, "--json").splitlines()
+    rows = [json.loads(line, parse_constant=refuse) for line in lines]
+    shown = ["NaN", "Infinity", "-Infinity", 1.5, None]
+    assert [row["v"] for row in rows] == shown and [row["s"]["l"] for row in rows] == [[each] for each in shown]
+    found = json.loads(text("statistics", dataset_uri, "--json", "--column", "v"), parse_constant=refuse)
+    assert found["v"]["num_nulls"] == 1
+
+
+def test_print_json_writes_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"ratio": float("nan"), "all": (1.0, float("inf"))})
+    assert json.loads(capsys.readouterr().out) == {"ratio": "NaN", "all": [1.0, "Infinity"]}

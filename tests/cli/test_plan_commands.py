@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from lance_ops import verbs
 from lance_ops.api import dataset, write_dataset
 from lance_ops.cli import app
 from lance_ops.verbs import ALL_VERBS, REASON_PROPERTY, Compact, Erase, IngestFiles, options_of
@@ -31,6 +32,18 @@ def test_a_plan_is_shown_stored_and_executed(dataset_uri: str, tmp_path: Path) -
     refused = run("execute", dataset_uri, file)
     assert refused.exit_code == 1
     assert "planned on version 1" in refused.stderr
+
+
+def test_a_plan_that_cannot_be_stored_is_not_made(
+    dataset_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(pa.table({"x": range(12)}), dataset_uri)
+    planned: list[object] = []
+    monkeypatch.setattr(verbs, "make_plan", lambda *_, **__: planned.append(_))
+    for place in (tmp_path / "absent" / "plan.json", tmp_path):
+        refused = run("plan", dataset_uri, "compact", "--save", str(place))
+        assert refused.exit_code == 2 and "--save" in refused.output and "Traceback" not in refused.output
+    assert planned == []
 
 
 def test_every_command_that_changes_rows_says_first_what_it_would_do(dataset_uri: str, tmp_path: Path) -> None:

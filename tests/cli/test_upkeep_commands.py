@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lance_ops.api import dataset, write_dataset
+from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.cli import runners
 from lance_ops.cli.changing import change_commands
 from lance_ops.core.errors import StoreError
+from lance_ops.maintenance.cleanup import CleanupStats
 from lance_ops.maintenance.debt import payment
 from lance_ops.maintenance.indexing import TaskSizes
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
@@ -174,3 +177,15 @@ def test_fleet_maintains_the_tables_beneath_a_root_and_fails_beyond_its_threshol
         manifest.write_bytes(b"junk")
     result = run("fleet", str(tmp_path))
     assert result.exit_code == 1 and "50% of the tables failed, more than 10%" in result.stdout
+
+
+def test_a_clean_up_that_failed_to_delete_answers_in_json_alone(flights: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clean = LanceDataset.cleanup_old_versions
+
+    def failing(self: LanceDataset, **options: Any) -> CleanupStats:
+        return replace(clean(self, **options), failed_deletes=2)
+
+    monkeypatch.setattr(LanceDataset, "cleanup_old_versions", failing)
+    result = run("cleanup", flights, "--older-than", "0s", "--keep-tagged", "--yes", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failed_deletes"] == 2

@@ -91,3 +91,15 @@ def test_every_good_row_is_there_once_and_every_bad_file_is_named(
     deployment.land("d6", range(60, 62))
     deployment.tick(raise_on_error=False)
     assert states(deployment) == told | {"d5": "ingested", "d6": "ingested"}, "a mended batch is asked for again"
+
+
+@pytest.mark.parametrize(("num_landed", "said"), [(2, "1 more batch: --limit"), (3, "2 more batches: --limit")])
+def test_the_command_says_how_many_batches_it_does_not_name(
+    deploy: Deploy, tmp_path: Path, num_landed: int, said: str
+) -> None:
+    deployment = deploy()
+    for day in range(num_landed):
+        deployment.land(f"d{day}", range(2))
+    declaration = tmp_path / "trips.yaml"
+    declaration.write_text(deployment.config.model_dump_json(exclude={"write", "maintenance", "health"}))
+    assert said in shown(declaration, None, "--limit", "1")[1]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.documents.definitions import REQUESTS, definitions_of
+from assets.documents.definitions import REQUESTS, definitions_of, erasure_requests
 from assets.documents.embedding import embed
 from assets.documents.generated import NEW_EACH_DAY, land_day
 from jobs.documents import definitions
@@ -92,6 +93,26 @@ def test_documents_are_merged_gain_a_column_are_embedded_and_erased(location: Co
     (report,) = (uri / "_lance_ops" / "erasures").glob("*.json")
     assert _ERASED not in report.read_text()
     assert json.loads(report.read_text())
+
+
+def test_a_request_that_is_delivered_again_under_its_name_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCE_OPS_LANDING", str(tmp_path))
+    (tmp_path / REQUESTS).mkdir()
+    request = tmp_path / REQUESTS / "0001.csv"
+
+    def run_key() -> str | None:
+        (asked,) = erasure_requests.evaluate_tick(dg.build_sensor_context()).run_requests or ()
+        return asked.run_key
+
+    request.write_text("author\na\n")
+    first = run_key()
+    assert run_key() == first
+    request.write_text("author\nsomebody else\n")
+    second = run_key()
+    os.utime(request, (0, 0))
+    assert len({first, second, run_key()}) == 3
 
 
 @pytest.fixture

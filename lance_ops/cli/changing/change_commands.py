@@ -272,7 +272,8 @@ def cleanup(
         else:
             _print_cleanup("removed", stats)
         if stats.failed_deletes:
-            print_line(f"{stats.failed_deletes} deletions failed; the next clean-up tries again", "red")
+            if not as_json:  # the answer has the number
+                print_line(f"{stats.failed_deletes} deletions failed; the next clean-up tries again", "red")
             raise typer.Exit(1)
         return
     if as_json:

@@ -53,6 +53,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Preview what a verb would do to the newest version; with --save, store the plan. The dataset is not changed."""
+    if save is not None and (save.is_dir() or not save.parent.is_dir()):
+        wrong = f"{save} is a folder" if save.is_dir() else f"there is no folder {save.parent}"
+        raise typer.BadParameter(f"{wrong}: name a file in a folder that exists", param_hint="--save")
     words: dict[str, list[str]] = defaultdict(list)
     for option in options or ():
         name, equals, value = option.partition("=")
@@ -63,7 +66,10 @@ def plan(
     opened = open_target(chosen, uri, options_to_look(uri, storage_option, options_file))
     made, preview = verbs.make_plan(chosen, opened, runner(spark), raw_storage_options=storage_options(file_option))
     if save is not None:
-        save.write_text(made.to_json(), encoding="utf-8")
+        try:
+            save.write_text(made.to_json(), encoding="utf-8")
+        except OSError as error:
+            raise typer.BadParameter(f"{save}: {error.strerror}", param_hint="--save") from None
     if as_json:
         print_json({"plan": made.to_dict(), "preview": preview})
         return

@@ -63,7 +63,8 @@ def batches(
             ],
         )
         if len(found) > limit:
-            print_line(f"{counted(len(found) - limit, 'more batch')[:-1]}es: --limit, --state or --json")
+            more = len(found) - limit
+            print_line(f"{number(more)} more {'batch' if more == 1 else 'batches'}: --limit, --state or --json")
         for sentence in report.set_aside[:limit]:
             print_line(sentence, "yellow")
         if len(report.set_aside) > limit:

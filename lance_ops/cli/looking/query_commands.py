@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -21,7 +20,7 @@ from lance_ops.cli.arguments import (
     options_to_look,
     runner,
 )
-from lance_ops.cli.output import counted, number, print_json, print_line, print_table
+from lance_ops.cli.output import counted, json_text, number, print_json, print_line, print_table
 from lance_ops.core.schema import ColumnOrdering
 
 __all__ = ["count", "query", "statistics"]
@@ -44,7 +43,10 @@ def query(
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Print rows, with --json one JSON object a line (bytes in base64). Indices and statistics answer what they can."""
+    """Print rows, with --json one JSON object a line (bytes in base64, NaN as text).
+
+    Indices and statistics answer what they can.
+    """
     opened = open_dataset(uri, options_to_look(uri, storage_option, options_file), version)
     order = None if order_by is None else [ColumnOrdering(order_by, ascending=not descending)]
     scanner = opened.scanner(columns=column, filter=where, limit=limit, order_by=order)
@@ -54,7 +56,7 @@ def query(
     rows = scanner.to_table()
     if as_json:
         for row in rows.to_pylist():
-            typer.echo(json.dumps(row, default=_json_value))
+            typer.echo(json_text(row, default=_json_value))
     else:
         cells = [[_cell(value) for value in column_values] for column_values in rows.columns]
         headings = [f"{field.name}>" if _is_number(field.type) else field.name for field in rows.schema]
@@ -101,7 +103,7 @@ def statistics(
     found = opened.stats.column_stats(column, where, runner=runner(spark))
     if as_json:
         measured = {name: asdict(each) for name, each in found.items()}
-        typer.echo(json.dumps(measured, default=_json_value, indent=2))
+        typer.echo(json_text(measured, default=_json_value, indent=2))
         return
     rows = [
         [name, number(each.num_nulls), _text(each.min), _text(each.max), number(each.num_distinct)]
