@@ -11,6 +11,7 @@ import pytest
 from lance_ops.api import dataset
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.dagster import LanceDatasetResource, LanceIOManager
+from lance_ops.dagster.attempts import Attempt
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
@@ -107,6 +108,14 @@ def test_frames_are_stored_merged_and_loaded_by_spark(spark: SparkSession, tmp_p
     assert isinstance(loaded, frames)
     assert [tuple(row) for row in loaded.collect()] == [(5, "x")]
     assert sorted(dataset(stored.uri).to_table()["id"].to_pylist()) == [3, 4]
+
+
+def test_a_frame_of_spark_is_appended_once_in_all_attempts_of_a_step(spark: SparkSession, tmp_path: Path) -> None:
+    stored, frame = StoredDataset(str(tmp_path / "a.lance")), spark.range(2)
+    for token, is_repeated in (("one", False), ("one", True), ("two", True), ("three", False)):
+        written = stored.write(frame, "append", attempt=Attempt(token, is_repeated))
+        assert written.num_rows is None
+    assert sorted(dataset(stored.uri).to_table()["id"].to_pylist()) == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_frame_of_spark_is_stored_as_the_library_writes_it(spark: SparkSession, tmp_path: Path) -> None:
