@@ -1,7 +1,8 @@
 """Name the work of a step, the same in each attempt, so that a later attempt finds the commit of an earlier one.
 
 A step is attempted again by its own retries, and by a re-execution of a run that did not succeed: Dagster asks for one
-when a run was killed, and people ask for one. A re-execution of a run that succeeded is new work.
+when a run was killed, and people ask for one. A re-execution of a run that succeeded is new work,
+and so is one with another configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Attempt:
 
     @classmethod
     def of(cls, context: dg.OpExecutionContext, *parts: str) -> Attempt:
-        """Return this attempt of a step, or of the part of its work that `parts` name, such as one of its outputs."""
+        """Return this attempt of a step's work; `parts` name what else tells it apart: its configuration, an output."""
         step = context.get_step_execution_context()
         first = _first_run(context.instance, step.dagster_run)
         named = f"/{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}" if parts else ""

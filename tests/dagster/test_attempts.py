@@ -121,6 +121,14 @@ def test_a_run_that_succeeded_applies_its_verb_again_when_it_is_executed_again(f
     assert ids(filled) == [number * 100 for number in range(10)]
 
 
+def test_a_run_that_is_executed_again_with_another_configuration_is_new_work(
+    filled: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = killed_after_commit(filled, monkeypatch, TIMES_TEN)
+    filled.run("update", launch(Update(values={"id": "id + 1"}), dry_run=False), **of_run(killed))
+    assert ids(filled) == [number * 10 + 1 for number in range(10)]
+
+
 def test_the_second_of_two_runs_that_were_killed_reports_what_the_first_committed(
     filled: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -85,7 +86,7 @@ def verb_op(
 
     def compute(context: dg.OpExecutionContext) -> None:
         started = datetime.now(UTC)
-        attempt = Attempt.of(context) if carries_token else None
+        attempt = Attempt.of(context, json.dumps(context.op_config, sort_keys=True)) if carries_token else None
         with retrying():
             snapshot = open_newest(config)
             committed = attempt.committed_version(snapshot) if attempt and snapshot else None
