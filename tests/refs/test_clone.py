@@ -244,14 +244,15 @@ class TestWhatABaseMayBe:
             place.store.get(place.path)
 
 
+@pytest.mark.parametrize("error", [StoreError("no answer"), RuntimeError("no answer")], ids=["store", "other"])
 @pytest.mark.parametrize("verb", [deep_clone, shallow_clone])
 def test_a_clone_that_cannot_check_for_concurrent_clones_deletes_nothing(
-    verb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verb: Any, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = lance_ops.write_dataset(pa.table({"a": range(5)}), str(tmp_path / "source"))
 
     def fails(*_: object) -> list[int]:
-        raise StoreError("no answer")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(PutIfAbsentCommitter, "versions", fails)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -35,6 +36,7 @@ from lance_ops.transactions import (
     CreateIndex,
     Merge,
     Overwrite,
+    PendingFiles,
     Restore,
     Transaction,
     commit,
@@ -47,6 +49,8 @@ from tests.fleeting_store import FleetingStore
 from tests.table.samples import SCHEMA, index
 from tests.transactions.samples import OVERWRITE, create_index, new_fragment, rewrite, set_config
 from tests.transactions.tables import Table
+
+T = TypeVar("T")
 
 
 def append(name: str) -> Append:
@@ -387,6 +391,42 @@ class TestDoubt:
 
         assert result.version == 2
         assert Table(inner).newest == result.manifest
+
+    def test_an_unexpected_error_after_the_commit_keeps_what_the_version_names(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = Table()
+        transaction = Transaction(1, append("a"))
+        is_written = PutIfAbsentCommitter.commit
+
+        def and_run_out_of_memory(self: PutIfAbsentCommitter, version: int, data: bytes, **options: Any) -> object:
+            outcome = is_written(self, version, data, **options)
+            monkeypatch.setattr(PutIfAbsentCommitter, "latest", fails)
+            return outcome
+
+        def fails(*_: object) -> None:
+            raise MemoryError
+
+        monkeypatch.setattr(PutIfAbsentCommitter, "commit", and_run_out_of_memory)
+        pending = PendingFiles.at(table.store, ["data/a.lance"])
+        table.store.put("data/a.lance", b"x")
+        with pytest.raises(CommitStateUnknown, match="MemoryError") as caught, pending.abandoned_unless_committed():
+            commit(table.committer, table.store, transaction)
+
+        monkeypatch.undo()
+        assert (caught.value.uuid, caught.value.version) == (transaction.uuid, 2) and table.newest.version == 2
+        assert table.store.exists("data/a.lance") and table.store.exists(transaction.path)
+
+    def test_a_check_after_the_commit_needs_no_thread(self) -> None:
+        class WithoutThreads(MemoryStore):
+            def begin_call(self, call: Callable[[], T]) -> Callable[[], T]:
+                if len(self.list_names("_versions")) > 1:
+                    raise RuntimeError("can't start new thread")
+                return call
+
+        table = Table(WithoutThreads())
+
+        assert table.commit(append("a")).version == table.newest.version == 2
 
     def test_a_transaction_committed_twice_is_replayed(self) -> None:
         table = Table()

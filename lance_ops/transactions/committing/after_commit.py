@@ -5,18 +5,48 @@ The committer can create a version long after the last check before the commit, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from lance_ops.committers import Committer
-from lance_ops.core.errors import CommitStateUnknown, CorruptFile, LanceOpsError, VersionNotFound
+from lance_ops.core.errors import (
+    CommitStateUnknown,
+    CorruptFile,
+    IncompatibleTransaction,
+    LanceOpsError,
+    VersionNotFound,
+)
 from lance_ops.store import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed import descends_from, read_manifest, read_version, was_made_in_same_dataset
 from lance_ops.transactions.committing.before_commit import other_dataset
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["check_made_in_same_dataset", "check_not_stray", "is_made_in_same_dataset"]
+__all__ = ["begin_check", "check_made_in_same_dataset", "check_not_stray", "is_made_in_same_dataset", "version_exists"]
+
+
+@contextmanager
+def version_exists(transaction: Transaction, made: Manifest) -> Iterator[None]:
+    """Raise `CommitStateUnknown` for any error of the block, so that nothing that the version `made` names is deleted.
+
+    `IncompatibleTransaction` passes: the block raises it once it has withdrawn the version.
+    """
+    try:
+        yield
+    except (CommitStateUnknown, IncompatibleTransaction):
+        raise
+    except Exception as error:
+        reason = f"the version exists, but a check that follows the commit failed: {error!r}"
+        raise CommitStateUnknown(transaction.uuid, made.version, reason) from error
+
+
+def begin_check(store: Store, check: Callable[[], bool]) -> Callable[[], bool]:
+    """Begin a check as `Store.begin_call` does. If no thread can be had, it runs when its result is asked for."""
+    try:
+        return store.begin_call(check)
+    except RuntimeError:  # the process has too many threads, or is ending
+        return check
 
 
 def check_not_stray(

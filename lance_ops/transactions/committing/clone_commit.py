@@ -6,9 +6,10 @@ import time
 from dataclasses import replace
 
 from lance_ops.committers import Committer
-from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError
+from lance_ops.core.errors import DatasetAlreadyExists
 from lance_ops.store import Store
 from lance_ops.table import WRITER, Manifest, flags_for
+from lance_ops.transactions.committing.after_commit import version_exists
 from lance_ops.transactions.committing.single_commit import commit_once, remove_transaction_file
 from lance_ops.transactions.operations import Clone
 from lance_ops.transactions.transaction import Transaction
@@ -38,22 +39,19 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
     if not commit_once(committer, store, transaction, made):
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
-    _check_alone(committer, store, transaction, made.version)
+    _check_alone(committer, store, transaction, made)
     return made
 
 
-def _check_alone(committer: Committer, store: Store, transaction: Transaction, version: int) -> None:
+def _check_alone(committer: Committer, store: Store, transaction: Transaction, made: Manifest) -> None:
     """Withdraw our version if another writer created a table here at the same time, under a lower version number.
 
     Our version exists by now. If this check fails, nothing that it names may be deleted.
     """
-    try:
-        others = [other for other in committer.versions() if other < version]
+    with version_exists(transaction, made):
+        others = [other for other in committer.versions() if other < made.version]
         if others:
-            committer.withdraw(version)
-    except LanceOpsError as error:
-        reason = f"the version exists, but whether another dataset was created concurrently is not known: {error}"
-        raise CommitStateUnknown(transaction.uuid, version, reason) from error
+            committer.withdraw(made.version)
     if others:
         remove_transaction_file(store, transaction)
         raise DatasetAlreadyExists(

@@ -23,7 +23,6 @@ from lance_ops.committers import Abandoned, Committed, Committer, Conflict, Unkn
 from lance_ops.core.errors import (
     CommitStateUnknown,
     InvalidInput,
-    LanceOpsError,
     RetryableConflict,
     TooManyConcurrentWriters,
     UnsafeStore,
@@ -40,9 +39,11 @@ from lance_ops.transactions.committed import (
     read_manifest,
 )
 from lance_ops.transactions.committing.after_commit import (
+    begin_check,
     check_made_in_same_dataset,
     check_not_stray,
     is_made_in_same_dataset,
+    version_exists,
 )
 from lance_ops.transactions.committing.before_commit import check_same_dataset, planned_manifest
 from lance_ops.transactions.committing.commit_lock import commit_lock
@@ -181,16 +182,20 @@ class _Commit:
         return None if self._transaction.read_version else 0
 
     def undo(self, *, keep_transaction: bool = False) -> None:
-        """Remove the files that this call wrote; another call with the same transaction needs the transaction's."""
-        self._vectors.remove_written()
-        with suppress(LanceOpsError):
+        """Remove the files that this call wrote; another call with the same transaction needs the transaction's.
+
+        It raises no error: the commit has its outcome already.
+        """
+        with suppress(Exception):
+            self._vectors.remove_written()
+        with suppress(Exception):
             self._wait_for_early_write()
         if self._written_transaction is not None and not keep_transaction:
             self._remove([self._transaction.path])
 
     def _remove(self, paths: Iterable[str]) -> None:
         for path in paths:
-            with suppress(LanceOpsError):  # clean-up removes what cannot be deleted now
+            with suppress(Exception):  # the commit has its outcome; clean-up removes what cannot be deleted now
                 self._store.delete(path)
 
     def _rebased(self, base: Manifest, newest: Manifest) -> Transaction:
@@ -240,12 +245,13 @@ class _Commit:
         check = partial(check_adds_no_violation, newest if newest.version else None, made)
         match self._put(made.version, data, check):
             case Committed(location=location, newest=found):
-                ask = partial(is_made_in_same_dataset, self._store, self._committer, made, newest)
-                asked = ask if will_be_listed else self._store.begin_call(ask)
-                check_not_stray(self._store, self._committer, transaction, made, newest, found)
-                if not is_listed(newest):
-                    check_made_in_same_dataset(self._store, self._committer, transaction, made, asked)
-                MANIFEST_CACHE.add(data, self._store.uri_of(location), made)
+                with version_exists(transaction, made):
+                    ask = partial(is_made_in_same_dataset, self._store, self._committer, made, newest)
+                    asked = ask if will_be_listed else begin_check(self._store, ask)
+                    check_not_stray(self._store, self._committer, transaction, made, newest, found)
+                    if not is_listed(newest):
+                        check_made_in_same_dataset(self._store, self._committer, transaction, made, asked)
+                    MANIFEST_CACHE.add(data, self._store.uri_of(location), made)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
                 raise CommitStateUnknown(transaction.uuid, made.version, reason)
