@@ -9,8 +9,15 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters, VersionNotFound
+from lance_ops.core.errors import (
+    IncompatibleTransaction,
+    InvalidInput,
+    RetryableConflict,
+    TooManyConcurrentWriters,
+    VersionNotFound,
+)
 from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import is_same_dataset
 
 __all__ = ["retry_conflicts"]
 
@@ -34,7 +41,8 @@ def retry_conflicts(
     begins when `timeout` is over; an attempt that runs is not ended. The time counts from the first attempt, or from
     the first conflict: then an attempt of any length is retried at least once, if `retries` allow it. Raises
     `TooManyConcurrentWriters` when the retries or the time are used up, and `InvalidInput` for a negative number.
-    Raises `VersionNotFound` if two attempts in turn miss the same version: it is one that the caller asks for.
+    Raises `VersionNotFound` if two attempts in turn miss the same version: it is one that the caller asks for. Raises
+    `IncompatibleTransaction` if the dataset was removed and another one was created in its place.
     """
     if retries < 0:
         raise InvalidInput(f"the number of conflict retries must not be negative, not {retries}")
@@ -57,5 +65,18 @@ def retry_conflicts(
                 ) from conflict
             deadline = min(deadline, time.monotonic() + seconds)
         time.sleep(random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2**retry, _LONGEST_PAUSE_SECONDS)))
-        current = current.latest()
+        current = _newest_of_same_dataset(current)
     raise AssertionError("the loop returns or raises")
+
+
+def _newest_of_same_dataset(snapshot: Snapshot) -> Snapshot:
+    newest = snapshot.latest()
+    try:
+        is_same = is_same_dataset(snapshot.store, snapshot.committer, snapshot.manifest)
+    except VersionNotFound:
+        is_same = newest.version > snapshot.version  # clean-up removes versions, but never the newest
+    if not is_same:
+        raise IncompatibleTransaction(
+            f"{snapshot.uri}: the dataset was removed, and another one was created in its place: open it again"
+        )
+    return newest

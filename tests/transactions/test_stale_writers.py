@@ -24,7 +24,9 @@ from lance_ops.errors import (
 )
 from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_versions
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore, MemoryStore, local
+from lance_ops.writing import retry_conflicts
 from tests.tagged_listings import tagged_listings
 
 STORES = ["", "memory", "listings", "sqlite"]
@@ -242,6 +244,40 @@ def test_a_commit_to_a_dataset_created_again_under_the_same_name_is_refused(
     newest = anew.checkout_version((line if line == "main" else "side", None))
     assert newest.version == anew.version and newest.to_table() == before
     assert unnamed_files(newest, "data") == []
+
+
+def truncates(stale: LanceDataset) -> None:
+    stale.truncate_table()
+
+
+@pytest.mark.parametrize("write", [sets_a_key, truncates])
+def test_a_handle_on_a_higher_version_does_not_change_a_dataset_created_again(
+    table: LanceDataset, write: Write
+) -> None:
+    table.insert(rows(4))
+    anew = remove_and_create_again(table, (50, 51))
+
+    with pytest.raises(IncompatibleTransaction, match="created in its place"):
+        write(table)
+
+    newest = anew.checkout_version((None, None))
+    assert newest.version == 2 and newest.to_table() == rows(50, 51)
+    assert unnamed_files(newest, "data", "_transactions") == []
+
+
+@pytest.mark.parametrize("num_others", [2, 3, 4])
+def test_a_retry_does_not_go_on_in_a_dataset_created_again(table: LanceDataset, num_others: int) -> None:
+    table.insert(rows(4))
+    attempts = []
+
+    def attempt(current: Snapshot) -> None:
+        attempts.append(current.version)
+        remove_and_create_again(table, range(50, 50 + num_others))
+        raise RetryableConflict("lost")
+
+    with pytest.raises(IncompatibleTransaction, match="created in its place"):
+        retry_conflicts(table.snapshot, attempt, 5)
+    assert attempts == [3]
 
 
 def after_the_last_check(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]) -> None:

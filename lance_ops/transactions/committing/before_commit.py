@@ -25,7 +25,7 @@ def planned_manifest(
     """Return the manifest of the transaction's read version, which is `base` if the caller has it.
 
     `latest` is the newest version, 0 if there is none. Raises `RetryableConflict` if the read version was cleaned up,
-    `DatasetNotFound` if there is no version at all.
+    `DatasetNotFound` if there is no version at all, and `IncompatibleTransaction` if another dataset is there.
     """
     read_version = transaction.read_version
     if read_version == 0:
@@ -68,6 +68,8 @@ def other_dataset(store: Store, transaction: Transaction) -> IncompatibleTransac
 def _planned_version_is_gone(store: Store, transaction: Transaction, latest: int | None) -> LanceOpsError:
     if not latest:
         return DatasetNotFound(f"no Lance dataset at {store.uri}")
+    if transaction.read_version > latest:  # clean-up keeps the newest version
+        return other_dataset(store, transaction)
     return RetryableConflict(
         f"{store.uri}: version {transaction.read_version}, which {transaction.operation.name} was planned on, was "
         "cleaned up: plan it again on the newest version"
