@@ -22,7 +22,8 @@ from lance_ops.refs.tags import list_tags
 from lance_ops.refs.version_pins import pinned
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
-from lance_ops.transactions import Clone, Transaction
+from lance_ops.table import Manifest
+from lance_ops.transactions import Clone, Transaction, read_manifest
 
 __all__ = ["branch_files", "create_branch", "delete_branch", "remove_branch_files"]
 
@@ -48,7 +49,7 @@ def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str
                 f"branch {name!r}: {root.store.uri} holds versions already; unless another process is creating "
                 "the branch now, a creation was interrupted: remove its files with branches.delete"
             ) from error
-        with _removed_on_failure(root, references, name):
+        with _removed_on_failure(root, references, name, made.manifest):
             branch = Branch(
                 parent_branch=parent_name,
                 identifier=(*steps, (source.version, uuid.uuid4().hex)),
@@ -114,20 +115,30 @@ def remove_branch_files(root: DatasetRoot) -> None:
 
 
 @contextmanager
-def _removed_on_failure(root: DatasetRoot, references: Store, name: str) -> Iterator[None]:
+def _removed_on_failure(root: DatasetRoot, references: Store, name: str, made: Manifest) -> Iterator[None]:
     """Remove a new branch's files if the block, which creates the branch's file, raises.
 
-    They stay if the branch's file may be there: then `delete_branch` removes both.
+    They stay if the branch's file may be there: then `delete_branch` removes both. If the file is another creator's,
+    our first version `made` is withdrawn, because the branch is the other's.
     """
     try:
         yield
     except InvalidInput:  # another creator's file
+        with suppress(LanceOpsError):
+            _withdraw(root, made)
         raise
     except LanceOpsError:
         with suppress(LanceOpsError):
             if not references.exists(branch_path(name)):
                 remove_branch_files(root)
         raise
+
+
+def _withdraw(root: DatasetRoot, made: Manifest) -> None:
+    """Remove our first version, unless the version of its number is another creator's."""
+    if read_manifest(root.store, root.committer, made.version).transaction_file == made.transaction_file:
+        root.committer.withdraw(made.version)
+        root.store.delete(f"{TRANSACTIONS_DIR}/{made.transaction_file}")
 
 
 def _is_in_branch(info: ObjectInfo) -> bool:

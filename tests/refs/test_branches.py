@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from lance_ops.core.file_names import branch_directory, check_branch_name
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
 from lance_ops.refs import branches as verbs
-from lance_ops.refs.branch_file import list_branches
+from lance_ops.refs.branch_file import Branch, list_branches
 from lance_ops.refs.branch_locations import branch_of, tagged_version
 from lance_ops.store import LocalStore
 from tests.refs.dead_creations import check_a_dead_creation_is_removed
@@ -155,6 +156,28 @@ class TestRaces:
         with pytest.raises(VersionNotFound):
             old.create_branch("dev")
         assert dataset.branches.list() == {}
+
+    @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)], ids=["lower first", "higher first"])
+    def test_two_creations_of_one_name_leave_the_first(
+        self, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch, first: int, second: int
+    ) -> None:
+        meanwhile(monkeypatch, verbs, "commit_first_version", lambda: dataset.create_branch("dev", first))
+        with pytest.raises(InvalidInput, match="dev"):
+            dataset.create_branch("dev", second)
+        branch = dataset.checkout_version(("dev", None))
+        assert [version["version"] for version in branch.versions()] == [first]
+
+    def test_a_creation_that_finds_the_file_of_another_withdraws_its_version(
+        self, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        theirs = Branch(None, ((1, "ab" * 16),), 1, 0, 1)
+        create_branch_file = verbs.create_branch_file
+        act = partial(create_branch_file, dataset.snapshot.store, "dev", theirs)
+        meanwhile(monkeypatch, verbs, "create_branch_file", act)
+        with pytest.raises(InvalidInput, match="exists already"):
+            dataset.create_branch("dev")
+        assert not [*Path(dataset.uri).glob("tree/dev/_versions/*.manifest")]
+        assert not [*LocalStore(dataset.uri).list("tree/dev/_transactions")]
 
     def test_a_parent_that_is_removed_meanwhile_has_no_child(
         self, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops.committers import CommitOutcome, ExternalManifestCommitter, open_root
-from lance_ops.core.errors import InvalidInput, ReferenceNotFound, RetryableConflict
+from lance_ops.core.errors import IncompatibleTransaction, InvalidInput, ReferenceNotFound, RetryableConflict
 from lance_ops.store.faulty import SimulatedCrash
 from lance_ops.writing.create_append_overwrite import append
 from lance_ops.writing.fragment_limits import FragmentLimits
@@ -94,7 +94,7 @@ def test_a_removed_branch_can_be_created_again(dataset: lance_ops.LanceDataset, 
         dataset.checkout_version(("dev", None))
     assert dataset.create_branch("dev", version).version == version
     assert ids(dataset, "dev") == list(range(10 * version))
-    with pytest.raises(RetryableConflict):
+    with pytest.raises(IncompatibleTransaction):
         append(stale, rows(50, 51).to_batches(), FragmentLimits(), {})
     assert ids(dataset, "dev") == list(range(10 * version))
 

@@ -116,22 +116,50 @@ def test_a_deep_clone_copies_by_small_tasks_and_verifies_sizes(source: lance_ops
     assert files(tmp_path / "other") == set()
 
 
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)], ids=["lower first", "higher first"])
+@pytest.mark.parametrize("goes_on", [False, True], ids=["alone", "with a commit"])
 def test_two_concurrent_clones_with_different_version_numbers_leave_one(
-    source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: lance_ops.LanceDataset,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: int,
+    second: int,
+    goes_on: bool,
 ) -> None:
     uri, original = str(tmp_path / "clone"), PutIfAbsentCommitter.commit
 
     def beaten(self: PutIfAbsentCommitter, version: int, data: bytes, **options: Any) -> Any:
         with monkeypatch.context() as inner:
             inner.setattr(PutIfAbsentCommitter, "commit", original)
-            source.shallow_clone(uri, 1)
+            winner = source.shallow_clone(uri, first)
+            if goes_on and first > second:
+                winner.delete("id = 1")
         return original(self, version, data, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(PutIfAbsentCommitter, "commit", beaten)
-        with pytest.raises(DatasetAlreadyExists, match="version 1"):
-            source.shallow_clone(uri, 2)
-    assert lance_ops.dataset(uri).version == 1 and len(ids(lance_ops.dataset(uri))) == 30
+        with pytest.raises(DatasetAlreadyExists, match=f"version {first}"):
+            source.shallow_clone(uri, second)
+    clone = lance_ops.dataset(uri)
+    assert next(version["version"] for version in clone.versions()) == first
+    assert len(ids(clone.checkout_version(first))) == (30 if first == 1 else 29)
+    assert len(files(Path(uri, "_transactions"))) == len(clone.versions())
+
+
+def test_a_clone_that_others_build_on_at_once_is_a_success(
+    source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, original = str(tmp_path / "clone"), PutIfAbsentCommitter.commit
+
+    def and_others(self: PutIfAbsentCommitter, version: int, data: bytes, **options: Any) -> Any:
+        monkeypatch.undo()
+        outcome = original(self, version, data, **options)
+        lance_ops.dataset(uri).delete("id = 1")
+        return outcome
+
+    monkeypatch.setattr(PutIfAbsentCommitter, "commit", and_others)
+    assert source.shallow_clone(uri, 1).version == 1
+    assert lance_ops.dataset(uri).version == 2
 
 
 def test_a_clone_operation_cannot_be_committed_to_a_table(source: lance_ops.LanceDataset) -> None:

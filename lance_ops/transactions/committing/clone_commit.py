@@ -6,9 +6,10 @@ import time
 from dataclasses import replace
 
 from lance_ops.committers import Committer
-from lance_ops.core.errors import DatasetAlreadyExists
+from lance_ops.core.errors import DatasetAlreadyExists, VersionNotFound
 from lance_ops.store import Store
 from lance_ops.table import WRITER, Manifest, flags_for
+from lance_ops.transactions.committed import read_version
 from lance_ops.transactions.committing.after_commit import version_exists
 from lance_ops.transactions.committing.single_commit import commit_once, remove_transaction_file
 from lance_ops.transactions.operations import Clone
@@ -44,16 +45,34 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
 
 
 def _check_alone(committer: Committer, store: Store, transaction: Transaction, made: Manifest) -> None:
-    """Withdraw our version if another writer created a table here at the same time, under a lower version number.
+    """Withdraw our version if another writer created a table here at the same time, under another version number.
 
-    Our version exists by now. If this check fails, nothing that it names may be deleted.
+    The other writer may have looked before our version existed, so ours must go even if its number is the lower one. Of
+    two writers that look at the same time, both give up. Our version exists by now. If this check fails, nothing that
+    it names may be deleted.
     """
     with version_exists(transaction, made):
-        others = [other for other in committer.versions() if other < made.version]
-        if others:
+        other = _first_of_another(committer, store, made)
+        if other is not None:
             committer.withdraw(made.version)
-    if others:
+    if other is not None:
         remove_transaction_file(store, transaction)
-        raise DatasetAlreadyExists(
-            f"{store.uri} holds a dataset already: version {others[-1]} was created concurrently"
-        )
+        raise DatasetAlreadyExists(f"{store.uri} holds a dataset already: version {other} was created concurrently")
+
+
+def _first_of_another(committer: Committer, store: Store, made: Manifest) -> int | None:
+    """Return a version that another writer's creation made, None if every version was made from ours.
+
+    Raises `VersionNotFound` if the versions that would tell are gone.
+    """
+    versions = committer.versions()
+    lower = [version for version in versions if version < made.version]
+    higher = [version for version in versions if version > made.version]
+    if lower or not higher:
+        return max(lower, default=None)
+    after = read_version(store, committer, higher[0])
+    if after.transaction is not None and isinstance(after.transaction.operation, Clone):
+        return after.version
+    if after.version > made.version + 1:
+        raise VersionNotFound(f"{store.uri}: version {made.version + 1} is gone, so what {after.version} was made from")
+    return None
