@@ -112,14 +112,17 @@ def manifest_name(version: int, naming: ManifestNaming) -> str:
 
 
 def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
-    """Return the version and naming of a manifest's file name; None for any other file (detached, staged, hint)."""
+    """Return the version and naming of a manifest's file name; None for any other file (detached, staged, hint).
+
+    None also if the number is a detached version's: those have names of their own, so no writer makes such a file.
+    """
     stem = name.removesuffix(_SUFFIX)
     if stem == name or not (stem.isascii() and stem.isdigit()):
         return None
     number = int(stem)
-    if len(stem) == _V2_DIGITS:
-        return (_U64_MAX - number, ManifestNaming.V2) if number <= _U64_MAX else None
-    return number, ManifestNaming.V1
+    naming = ManifestNaming.V2 if len(stem) == _V2_DIGITS else ManifestNaming.V1
+    version = _U64_MAX - number if naming is ManifestNaming.V2 else number
+    return (version, naming) if 0 <= version < _FIRST_DETACHED_VERSION else None
 
 
 def parse_detached_name(name: str) -> int | None:

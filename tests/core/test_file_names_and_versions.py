@@ -16,7 +16,7 @@ def test_v2_manifest_names_count_down_so_the_newest_lists_first() -> None:
 
 
 @pytest.mark.parametrize("naming", list(ManifestNaming))
-@pytest.mark.parametrize("version", [1, 9, 10, 1 << 40])
+@pytest.mark.parametrize("version", [1, 9, 10, 1 << 40, (1 << 63) - 1])
 def test_a_manifest_name_is_parsed_back(version: int, naming: ManifestNaming) -> None:
     assert file_names.parse_manifest_name(file_names.manifest_name(version, naming)) == (version, naming)
 
@@ -29,6 +29,8 @@ def test_a_manifest_name_is_parsed_back(version: int, naming: ManifestNaming) ->
         "latest_version_hint.json",
         ".manifest",
         "99999999999999999999.manifest",
+        "09223372036854775807.manifest",  # a detached number under an ordinary name
+        "9223372036854775808.manifest",
     ],
 )
 def test_names_of_other_files_are_not_parsed_as_manifests(name: str) -> None:

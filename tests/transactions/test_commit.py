@@ -40,6 +40,7 @@ from lance_ops.transactions import (
     Restore,
     Transaction,
     commit,
+    commit_past_unreadable,
     find_transaction,
     read_version,
     versions_newest_first,
@@ -298,6 +299,18 @@ class TestRefusals:
             table.commit(append("b"), read_version=1)
         with pytest.raises(RetryableConflict, match="cleaned up"):
             commit(table.committer, table.store, Transaction(1, append("b")), base=planned)
+
+    def test_the_last_version_has_no_next_one(self) -> None:
+        table = Table()
+        last = replace(table.newest, version=2**63 - 1)
+        table.committer.commit(last.version, encode_manifest(last, Transaction(1, set_config("k")).encode()))
+        before = table.files("")
+
+        with pytest.raises(InvalidInput, match="no version can follow version 9223372036854775807"):
+            table.commit(append("a"))
+        with pytest.raises(InvalidInput, match="no version can follow"):
+            commit_past_unreadable(table.committer, table.store, table.read(1), last.version)
+        assert table.files("") == before and table.newest.version == last.version
 
     def test_a_gap_in_the_concurrent_versions_is_a_conflict(self) -> None:
         table = Table()

@@ -6,17 +6,19 @@ from lance_ops.committers import Committer
 from lance_ops.core.errors import (
     DatasetNotFound,
     IncompatibleTransaction,
+    InvalidInput,
     LanceOpsError,
     RetryableConflict,
     VersionNotFound,
 )
+from lance_ops.core.file_names import is_detached
 from lance_ops.store import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed import is_same_dataset, read_manifest, share_data_file
 from lance_ops.transactions.next_version import NO_TABLE
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["check_same_dataset", "other_dataset", "planned_manifest"]
+__all__ = ["check_has_next", "check_same_dataset", "other_dataset", "planned_manifest"]
 
 
 def planned_manifest(
@@ -55,6 +57,15 @@ def check_same_dataset(
             return  # clean-up removed it after the versions behind it were read
         raise _planned_version_is_gone(store, transaction, committer.latest()) from error
     raise other_dataset(store, transaction)
+
+
+def check_has_next(store: Store, newest: Manifest) -> None:
+    """Raise `InvalidInput` if the number after that of `newest` is a detached version's, which no reader lists."""
+    if is_detached(newest.version + 1):
+        raise InvalidInput(
+            f"{store.uri}: no version can follow version {newest.version}, because greater numbers are those of "
+            "detached versions: deep_clone an older version into a new dataset"
+        )
 
 
 def other_dataset(store: Store, transaction: Transaction) -> IncompatibleTransaction:

@@ -45,7 +45,7 @@ from lance_ops.transactions.committing.after_commit import (
     is_made_in_same_dataset,
     version_exists,
 )
-from lance_ops.transactions.committing.before_commit import check_same_dataset, planned_manifest
+from lance_ops.transactions.committing.before_commit import check_has_next, check_same_dataset, planned_manifest
 from lance_ops.transactions.committing.commit_lock import commit_lock
 from lance_ops.transactions.committing.commit_result import CommitResult
 from lance_ops.transactions.committing.concurrent_transactions import ConcurrentTransactions
@@ -220,6 +220,7 @@ class _Commit:
         The check for the same dataset comes after every other read, so that it holds for all of them. If nothing was
         requested since the versions were listed, the listing tells. The check is repeated once the version exists.
         """
+        check_has_next(self._store, newest)
         if newest.version:
             check_writable(newest, f"{self._store.uri} at version {newest.version}")
         numbers = transaction.operation.needed_versions

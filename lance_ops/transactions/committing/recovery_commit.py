@@ -9,6 +9,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.store import Store
 from lance_ops.table import Manifest, check_adds_no_violation
+from lance_ops.transactions.committing.before_commit import check_has_next
 from lance_ops.transactions.committing.single_commit import commit_once
 from lance_ops.transactions.next_version import next_manifest
 from lance_ops.transactions.operation import ApplyContext
@@ -43,9 +44,10 @@ def commit_past_unreadable(committer: Committer, store: Store, readable: Manifes
 def restore_next(committer: Committer, store: Store, old: Manifest, newest: Manifest) -> Manifest:
     """Commit the content of `old` as the version after `newest`, and as no later one: it takes back what it knows of.
 
-    Raises `RetryableConflict` if another writer made the next version, and `CommitStateUnknown` if the outcome is not
-    known yet.
+    Raises `RetryableConflict` if another writer made the next version, `InvalidInput` if no number is left for one, and
+    `CommitStateUnknown` if the outcome is not known yet.
     """
+    check_has_next(store, newest)
     transaction = Transaction(old.version, Restore(old.version))
     made = next_manifest(newest, transaction, ApplyContext(manifests={old.version: old}), time.time_ns())
     check_adds_no_violation(newest, made)
