@@ -67,6 +67,9 @@ class Handle:
     def _committed(self, snapshot: Snapshot) -> None:
         """Move to a version that this handle committed, and run automatic clean-up if the table's configuration asks
         for it.
+
+        The handle moves first: the version exists, also if the caller interrupts the clean-up.
         """
-        cleanup.clean_up_if_due(self._snapshot.version, snapshot)
+        before = self._snapshot.version
         self._move(snapshot)
+        cleanup.clean_up_if_due(before, snapshot)

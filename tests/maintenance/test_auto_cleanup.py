@@ -142,17 +142,31 @@ def test_a_wrong_configuration_is_logged_and_removes_nothing(
     assert f"version 3: the automatic clean-up failed: {key}" in caplog.text
 
 
+@pytest.mark.parametrize("error", [StoreError("the store is down"), RuntimeError("the store is down")])
 def test_a_failed_automatic_clean_up_does_not_fail_the_commit(
-    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     def fails(*_: object) -> None:
-        raise StoreError("the store is down")
+        raise error
 
     dataset = configured(dataset_uri, AT_ONCE)
     monkeypatch.setattr(cleanup, "cleanup_old_versions", fails)
     with caplog.at_level(logging.WARNING):
         dataset.insert(rows(10))
     assert dataset.count_rows() == 20 and "the store is down" in caplog.text
+
+
+def test_a_handle_is_on_the_version_that_it_committed_after_an_interrupted_clean_up(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    dataset = configured(dataset_uri, AT_ONCE)
+    monkeypatch.setattr(cleanup, "cleanup_old_versions", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.insert(rows(10))
+    assert dataset.version == 3 and dataset.count_rows() == 20
 
 
 def test_auto_cleanup_options_configure_a_new_table(dataset_uri: str) -> None:

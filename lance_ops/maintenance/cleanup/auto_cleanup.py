@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TypedDict
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
@@ -66,7 +66,7 @@ def cleans_up_by_itself(snapshot: Snapshot) -> bool:
 def clean_up_if_due(before: int, made: Snapshot) -> None:
     """Clean up if the interval has passed since `before`, the version that the commits were planned on.
 
-    One verb may have committed several versions.
+    One verb may have committed several versions. If it fails, a warning is logged: the commit is a success.
     """
     config = made.manifest.config
     if made.version <= before or _INTERVAL not in config:
@@ -77,7 +77,7 @@ def clean_up_if_due(before: int, made: Snapshot) -> None:
         if interval and made.version // interval == before // interval:
             return
         cleanup.cleanup_old_versions(made, configured_options(config))
-    except LanceOpsError as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller's version exists
         _log.warning("%s at version %d: the automatic clean-up failed: %s", made.uri, made.version, error)
 
 
