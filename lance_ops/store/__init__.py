@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lance_ops.store.local import LocalStore
     from lance_ops.store.memory import MemoryStore
     from lance_ops.store.opening import (
+        bucket_and_path,
         is_local,
         is_same_bucket,
         is_well_known,
@@ -68,6 +69,7 @@ __all__ = [
     "StoreWriter",
     "View",
     "When",
+    "bucket_and_path",
     "bytes_read_counter",
     "check_path",
     "check_paths",
@@ -117,6 +119,7 @@ _MODULES = {
     "gives_no_answer": "services",
     "is_missing_bucket": "services",
     "known_failure": "services",
+    "bucket_and_path": "opening",
     "counted_in": "io_counters",
     "iops_counter": "io_counters",
     "is_local": "opening",

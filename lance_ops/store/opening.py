@@ -13,7 +13,15 @@ from lance_ops.store import services
 from lance_ops.store.contract import Store
 from lance_ops.store.local import LocalStore
 
-__all__ = ["is_local", "is_same_bucket", "is_well_known", "open_store", "path_beneath", "with_short_timeouts"]
+__all__ = [
+    "bucket_and_path",
+    "is_local",
+    "is_same_bucket",
+    "is_well_known",
+    "open_store",
+    "path_beneath",
+    "with_short_timeouts",
+]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # at least two letters, because `C:` is no scheme
 _LOCAL_SCHEMES = ("file", "file-object-store", "file+uring", "local")
@@ -90,6 +98,15 @@ def is_same_bucket(left: str, right: str) -> bool:
         return False
     accounts = {account for uri in (left, right) if (account := _authority(uri).partition("@")[2])}
     return len(accounts) < 2 and _bucket(left) == _bucket(right)
+
+
+def bucket_and_path(uri: str) -> tuple[str, str]:
+    """Return a store's bucket, "" for a local path, and the path of its root in it. `#` and `?` are parts of a path."""
+    path = _local_path(uri)
+    if path is not None:
+        return "", path.strip("/")
+    bucket, _, path = uri.partition("://")[2].partition("/")
+    return bucket, path.strip("/")
 
 
 def path_beneath(root: str, uri: str) -> str | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
 import traceback
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects import mssql, mysql
 
 import lance_ops
 from lance_ops.committers import open_root
-from lance_ops.committers.manifest_stores import open_manifest_store
+from lance_ops.committers.manifest_stores import ManifestRow, open_manifest_store
+from lance_ops.committers.manifest_stores.sql import _ROWS as SQL_ROWS
 from lance_ops.core.errors import InvalidInput, LanceOpsError, MissingPackage, StoreError
 
 SECRET = "hunter2hunter2"
@@ -127,3 +130,25 @@ def test_a_driver_that_only_another_process_has_is_a_missing_package(
     with pytest.raises(MissingPackage, match="psycopg") as caught:
         pickle.loads(sent).latest()
     assert isinstance(caught.value, LanceOpsError) and SECRET not in everything_shown(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "collation"),
+    [(mysql.dialect(), "utf8mb4_bin"), (mysql.dialect(is_mariadb=True), "utf8mb4_bin"), (mssql.dialect(), "_BIN2")],
+)
+def test_a_database_compares_uris_with_case(dialect: sa.Dialect, collation: str) -> None:
+    column = sa.schema.CreateColumn(SQL_ROWS.c.base_uri).compile(dialect=dialect)
+    assert collation in str(column)
+
+
+def test_a_table_that_takes_two_uris_for_one_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/rows.sqlite"
+    columns = "base_uri VARCHAR(700) COLLATE NOCASE, version BIGINT, path VARCHAR(300), size_bytes BIGINT"
+    with sqlite3.connect(tmp_path / "rows.sqlite") as database:
+        database.execute(f"CREATE TABLE lance_manifests ({columns}, PRIMARY KEY (base_uri, version))")
+    database.close()
+    assert open_manifest_store(url, "/lake/t", {}).insert(ManifestRow(1, "theirs", 1))
+    with pytest.raises(InvalidInput, match="a binary collation"):
+        open_manifest_store(url, "/lake/T", {}).newest()
+    with pytest.raises(InvalidInput, match="'/lake/t' and '/lake/T'"):
+        open_manifest_store(url, "/lake/T", {}).get(1)

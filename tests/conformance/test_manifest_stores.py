@@ -16,7 +16,7 @@ import pytest
 
 import lance_ops
 from lance_ops.committers.manifest_stores import ALL_MANIFEST_STORES, ManifestRow, ManifestStore, open_manifest_store
-from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.errors import InvalidInput, LanceOpsError, StoreError
 from tests.conformance.conftest import MANIFEST_STORES, SERVERS
 from tests.conformance.races import NUM_RACERS, PRELOADED, race_in_processes, race_in_threads
 from tests.manifest_servers import ManifestServer
@@ -76,13 +76,28 @@ def test_the_newest_is_the_greatest_number_not_the_last_inserted(rows: ManifestS
     assert rows.get(11) is None
 
 
-def test_datasets_do_not_see_each_other(manifest_server: ManifestServer, dataset_uri: str) -> None:
-    ours, beside, below = (_open(manifest_server, uri) for uri in (dataset_uri, dataset_uri + "2", dataset_uri + "/x"))
-    assert beside.insert(ManifestRow(5, "beside", 1))
-    assert below.insert(ManifestRow(6, "below", 1))
+def test_a_row_that_was_removed_is_not_replaced(rows: ManifestStore) -> None:
+    rows.insert(ManifestRow(1, "a", 1))
+    rows.insert(ManifestRow(2, "b", 1))
+    rows.remove(2)
+
+    with pytest.raises(StoreError):
+        rows.replace(ManifestRow(2, "late", 1))
+    assert rows.get(2) is None and rows.newest() == ManifestRow(1, "a", 1)
+    assert rows.insert(ManifestRow(2, "again", 1))
+
+
+OTHER_NAMES = ["A", "a2", "a#2", "a?2", "a/x", "a/0", "a/0/x", "a/00000000000000000009x", "a/2024/t.lance"]
+
+
+@pytest.mark.parametrize("other", OTHER_NAMES)
+def test_datasets_do_not_see_each_other(manifest_server: ManifestServer, dataset_uri: str, other: str) -> None:
+    ours, theirs = _open(manifest_server, f"{dataset_uri}/a"), _open(manifest_server, f"{dataset_uri}/{other}")
+    assert theirs.insert(ManifestRow(5, "theirs", 1))
     assert ours.newest() is None
     assert ours.insert(ManifestRow(1, "ours", 1))
     assert ours.newest() == ManifestRow(1, "ours", 1)
+    assert theirs.newest() == ManifestRow(5, "theirs", 1)
 
 
 def test_a_pickle_opens_the_same_rows_and_shows_no_secret(rows: ManifestStore) -> None:

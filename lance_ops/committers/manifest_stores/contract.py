@@ -61,7 +61,7 @@ class ManifestStore(ABC):
 
     @abstractmethod
     def replace(self, row: ManifestRow) -> None:
-        """Replace a version's row, which must exist."""
+        """Replace a version's row. Raises `StoreError`, and makes no row, if the version has none."""
 
     @abstractmethod
     def remove(self, version: int) -> None:

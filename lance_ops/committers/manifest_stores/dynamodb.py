@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import botocore.session
 from botocore.config import Config
@@ -30,7 +29,7 @@ from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestS
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import environment_secrets, raise_alone, redact, secret_values
-from lance_ops.store import PROCESS_RESOURCES
+from lance_ops.store import PROCESS_RESOURCES, bucket_and_path
 from lance_ops.store.services import S3
 
 __all__ = ["DynamoDbManifestStore"]
@@ -62,9 +61,8 @@ class DynamoDbManifestStore(ManifestStore):
         match = _URL.fullmatch(url)
         if match is None:
             raise InvalidInput("manifest_store: the URL names no table; write dynamodb://table, and nothing else")
-        place = urlsplit(dataset_uri)
-        options = tuple(sorted(storage_options.items()))
-        return cls(match["table"], place.path.strip("/"), options, place.netloc)
+        bucket, path = bucket_and_path(dataset_uri)
+        return cls(match["table"], path, tuple(sorted(storage_options.items())), bucket)
 
     def newest(self) -> ManifestRow | None:
         """See `ManifestStore.newest`."""

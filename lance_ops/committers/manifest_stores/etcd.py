@@ -45,12 +45,25 @@ class EtcdManifestStore(ManifestStore):
 
     def newest(self) -> ManifestRow | None:
         """See `ManifestStore.newest`."""
-        first, end = self._key(""), self._key(":")  # a colon sorts after the digits
-        return self._range({"key": first, "range_end": end, "sort_order": "DESCEND", "sort_target": "KEY", "limit": 1})
+        end = "1"  # a padded version begins with 0
+        while True:
+            key, value = self._range(
+                {
+                    "key": self._key(""),
+                    "range_end": self._key(end),
+                    "sort_order": "DESCEND",
+                    "sort_target": "KEY",
+                    "limit": 1,
+                }
+            )
+            folder, slash, _ = key.removeprefix(self._prefix).partition("/")
+            if not slash:
+                return value
+            end = f"{folder}/"  # the key is of a dataset beneath this one: go on before that folder
 
     def get(self, version: int) -> ManifestRow | None:
         """See `ManifestStore.get`."""
-        return self._range({"key": self._key(padded(version))})
+        return self._range({"key": self._key(padded(version))})[1]
 
     def insert(self, row: ManifestRow) -> bool:
         """See `ManifestStore.insert`."""
@@ -78,9 +91,12 @@ class EtcdManifestStore(ManifestStore):
         )
         return bool(answer.get("succeeded", False))
 
-    def _range(self, request: Mapping[str, object]) -> ManifestRow | None:
+    def _range(self, request: Mapping[str, object]) -> tuple[str, ManifestRow | None]:
+        """Return the key and the row of the first answer, "" and None if there is none."""
         found = self._post("/v3/kv/range", request).get("kvs", [])
-        return ManifestRow(**json.loads(b64decode(found[0]["value"]))) if found else None
+        if not found:
+            return "", None
+        return b64decode(found[0]["key"]).decode(), ManifestRow(**json.loads(b64decode(found[0]["value"])))
 
     def _post(self, path: str, request: Mapping[str, object]) -> dict[str, Any]:
         client: urllib3.PoolManager = PROCESS_RESOURCES.client(("etcd", self.endpoint), _connect)
@@ -97,8 +113,12 @@ class EtcdManifestStore(ManifestStore):
             raise StoreError(f"etcd at {self.endpoint} answered no JSON: {answer.data[:200]!r}") from None
         return found
 
+    @property
+    def _prefix(self) -> str:
+        return f"lance/{self.dataset_uri}/"
+
     def _key(self, name: str) -> str:
-        return _base64(f"lance/{self.dataset_uri}/{name}")
+        return _base64(self._prefix + name)
 
 
 def _connect() -> urllib3.PoolManager:

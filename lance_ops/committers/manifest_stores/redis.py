@@ -27,6 +27,11 @@ if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 redis.call('ZADD', KEYS[2], 0, ARGV[1])
 return 1
 """
+_REPLACE = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1
+"""
 _REMOVE = """
 redis.call('ZREM', KEYS[2], ARGV[1])
 return redis.call('HDEL', KEYS[1], ARGV[1])
@@ -77,7 +82,9 @@ class RedisManifestStore(ManifestStore):
     def replace(self, row: ManifestRow) -> None:
         """See `ManifestStore.replace`."""
         with self._client() as client:
-            client.hset(self._rows, padded(row.version), _encode(row))
+            is_replaced = client.eval(_REPLACE, 1, self._rows, padded(row.version), _encode(row))
+        if not is_replaced:
+            raise StoreError(f"Redis as manifest store: {self.dataset_uri} has no row of version {row.version}")
 
     def remove(self, version: int) -> None:
         """See `ManifestStore.remove`."""

@@ -2,6 +2,9 @@
 
 One table serves all datasets. Its primary key is a dataset's URI and a version, so the database refuses a second insert
 of the same version. SQLite is set to sync each commit to disk.
+
+A URI is compared by its bytes: where a database compares text without case by default, the column says otherwise. A
+table that was created without that may mix two datasets up, so a row of another URI is refused.
 """
 
 from __future__ import annotations
@@ -27,11 +30,15 @@ __all__ = ["SqlManifestStore"]
 _SQLITE_WAITS_SECONDS = 30.0
 _CREDENTIAL_VARIABLES = ("pg", "mysql_")  # of the databases' own clients
 _METADATA = sa.MetaData()
+_URI = (
+    sa.String(700)  # bounded, because not every database can index text of any length
+    .with_variant(sa.String(700, collation="utf8mb4_bin"), "mysql", "mariadb")
+    .with_variant(sa.String(700, collation="Latin1_General_BIN2"), "mssql")
+)
 _ROWS = sa.Table(
     "lance_manifests",
     _METADATA,
-    # Bounded, because not every database can index text of any length.
-    sa.Column("base_uri", sa.String(700), primary_key=True),
+    sa.Column("base_uri", _URI, primary_key=True),
     sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("path", sa.String(300), nullable=False),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
@@ -78,7 +85,9 @@ class SqlManifestStore(ManifestStore):
         """See `ManifestStore.replace`."""
         update = sa.update(_ROWS).where(self._is(row.version))
         with self._connection() as connection:
-            connection.execute(update.values(path=row.path, size_bytes=row.size_bytes))
+            replaced = connection.execute(update.values(path=row.path, size_bytes=row.size_bytes))
+        if not replaced.rowcount:
+            raise StoreError(f"manifest store of {self.dataset_uri}: it has no row of version {row.version}")
 
     def remove(self, version: int) -> None:
         """See `ManifestStore.remove`."""
@@ -91,7 +100,14 @@ class SqlManifestStore(ManifestStore):
     def _select(self, query: sa.Select[Any]) -> ManifestRow | None:
         with self._connection() as connection:
             found = connection.execute(query).one_or_none()
-        return None if found is None else ManifestRow(found.version, found.path, found.size_bytes)
+        if found is None:
+            return None
+        if found.base_uri != self.dataset_uri:
+            raise InvalidInput(
+                f"manifest_store: the database takes {found.base_uri!r} and {self.dataset_uri!r} for the same text: "
+                f"give the column base_uri of {_ROWS.name} a binary collation, or use another path"
+            )
+        return ManifestRow(found.version, found.path, found.size_bytes)
 
     @contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
@@ -111,7 +127,7 @@ class SqlManifestStore(ManifestStore):
 
 
 def _of(dataset_uri: str) -> sa.Select[Any]:
-    return sa.select(_ROWS.c.version, _ROWS.c.path, _ROWS.c.size_bytes).where(_ROWS.c.base_uri == dataset_uri)
+    return sa.select(_ROWS).where(_ROWS.c.base_uri == dataset_uri)
 
 
 def _connect(url: str) -> sa.Engine:
