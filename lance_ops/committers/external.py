@@ -44,6 +44,7 @@ class ExternalManifestCommitter(Committer):
         self._rows = manifest_store
         self._retries = retries
         self._naming: ManifestNaming | None = None  # of the manifests last listed
+        self._unfinished: ManifestRow | None = None  # of the newest version, if its last look could not finish it
 
     def __repr__(self) -> str:
         return f"ExternalManifestCommitter({self._store!r}, {self._rows!r})"
@@ -52,23 +53,30 @@ class ExternalManifestCommitter(Committer):
         row = self._rows.newest()
         if row is None:
             return max(self._look().versions, default=None)
-        self._finish(row)
+        if not self._finish_for_reader(row):
+            raise CorruptFile(
+                self._store.uri,
+                f"row of version {row.version} in the manifest store",
+                f"it names {row.path!r}, which is gone, and there is no finished manifest: restore the file",
+            )
         return row.version
 
     def versions(self) -> list[int]:
         newest = self._rows.newest()
         if newest is not None:  # the writer of the next version has finished each older one
-            self._finish(newest)
-        return list(list_versions(self._store).versions)
+            self._finish_for_reader(newest)
+        found = set(list_versions(self._store).versions)
+        if self._unfinished is not None:
+            found.add(self._unfinished.version)
+        return sorted(found)
 
     def exists(self, version: int) -> bool:
         if self._store.exists(self.location(version)):
             return True
         row = self._rows.get(version)
-        if row is None:
+        if row is None or not self._finish_for_reader(row):
             return False
-        self._finish(row)
-        return self._store.exists(self.location(version))
+        return self._store.exists(self.location(version)) or self._store.exists(row.path)
 
     def location(self, version: int) -> str:
         check_version(version)
@@ -82,16 +90,17 @@ class ExternalManifestCommitter(Committer):
             return self._store.get(path)
         except ObjectNotFound:
             row = self._rows.get(version)
-            if row is not None:
-                self._finish(row)
-                with suppress(ObjectNotFound):
-                    return self._store.get(path)
+            if row is not None and self._finish_for_reader(row):
+                for place in (path, row.path):
+                    with suppress(ObjectNotFound):
+                        return self._store.get(place)
             self._naming = None  # all manifests may have been renamed since they were last listed
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from None
 
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
     ) -> CommitOutcome:
+        self._finish_newest()
         path = self.location(version)
         found = self._finished(path)
         if found is not None:
@@ -117,7 +126,9 @@ class ExternalManifestCommitter(Committer):
             self._forget(staged.path)
         elif isinstance(outcome, Committed):
             with suppress(StoreError):  # the version is valid; the next reader or writer finishes it
-                self._finish(staged)
+                if not self._finish(staged):
+                    self._rows.remove(version)  # no reader could open the dataset
+                    return Unknown(version, "its staged manifest was removed before it had its final name")
         return outcome
 
     def remove(self, version: int) -> None:
@@ -176,20 +187,46 @@ class ExternalManifestCommitter(Committer):
 
         return self._retries.settle(version, create, look)
 
-    def _finish(self, row: ManifestRow) -> None:
-        """Give a manifest its final name if it is staged. Clean-up may have removed it since."""
+    def _finish_newest(self) -> None:
+        """Finish the newest version before the next one is made, because only rows of the newest one are looked at."""
+        if self._unfinished is not None:
+            try:
+                self._finish(self._unfinished)
+            except StoreError as error:
+                version = self._unfinished.version
+                raise WriteRefused(f"{self._store.uri}: cannot finish version {version}: {error}") from error
+            self._unfinished = None
+
+    def _finish_for_reader(self, row: ManifestRow) -> bool:
+        """Do what `_finish` does, and return True if it fails: the reader, who may not write, has the staged file."""
+        try:
+            is_there = self._finish(row)
+        except StoreError:
+            if self._unfinished is None or self._unfinished.version < row.version:
+                self._unfinished = row
+            return True
+        if self._unfinished is not None and self._unfinished.version <= row.version:
+            self._unfinished = None
+        return is_there
+
+    def _finish(self, row: ManifestRow) -> bool:
+        """Give a manifest its final name if it is staged; return False if there is neither a staged nor a final one.
+
+        True for a row that was finished before: clean-up may have removed its manifest since.
+        """
         final, self._naming = self._final_name(row)
         if row.path == final:
-            return
+            return True
         try:
             if self._store.replaces_at_once:
                 self._store.copy(row.path, final)
             else:  # others may have finished it, and read it now
                 self._store.put_if_absent(final, self._store.get(row.path))
-        except ObjectNotFound:  # another finished it since the row was read
-            return
+        except ObjectNotFound:  # another may have finished it since the row was read, and clean-up removed it
+            return self._store.exists(final) or self._rows.get(row.version) != row
         self._rows.replace(ManifestRow(row.version, final, row.size_bytes))
         self._forget(row.path)
+        return True
 
     def _final_name(self, row: ManifestRow) -> tuple[str, ManifestNaming]:
         """Return where a row's manifest is or will be. Raises `CorruptFile` for a row of another version's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,9 @@ from lance_ops.committers import (
 from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, open_manifest_store, redis
 from lance_ops.committers.manifest_stores.dynamodb import DynamoDbManifestStore
-from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, WriteRefused
-from lance_ops.core.file_names import VERSIONS_DIR
+from lance_ops.committers.versions_directory import manifest_path
+from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, VersionNotFound, WriteRefused
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming
 from lance_ops.maintenance.ingest import IngestBatch, IngestMode, IngestOptions, RawFile, ingest
 from lance_ops.store import Fault, FaultyStore, LocalStore, SimulatedCrash, When
 from lance_ops.store.process_resources import PROCESS_RESOURCES
@@ -158,6 +160,64 @@ def test_a_store_that_never_answers_leaves_the_outcome_unknown_and_all_files(
     assert [path.rpartition(".manifest-")[0] for path in _files(store)] == [
         committer.location(1).removesuffix(".manifest")
     ]
+
+
+@pytest.mark.parametrize("refused", ["copy", "replace"])
+def test_a_reader_without_the_right_to_write_reads_what_a_dead_writer_staged(
+    store: LocalStore, rows: Rows, refused: str
+) -> None:
+    ExternalManifestCommitter(store, rows).commit(1, b"one")
+    dying = FaultyStore(store, Fault("copy", crash=True))
+    with pytest.raises(SimulatedCrash):
+        ExternalManifestCommitter(dying, rows).commit(2, b"two")
+    rows.answers = ["refused"] * 99 if refused == "replace" else []
+    read_only = FaultyStore(store, *([Fault("copy", call=None)] if refused == "copy" else []))
+
+    reader = ExternalManifestCommitter(read_only, rows)
+    assert reader.latest() == 2 and reader.versions() == [1, 2]
+    assert reader.exists(2) and reader.read(2).to_pybytes() == b"two"
+    assert ExternalManifestCommitter(read_only, rows).read(2).to_pybytes() == b"two"
+    with pytest.raises(WriteRefused, match="cannot finish version 2"):
+        reader.commit(3, b"three")
+
+    rows.answers = []
+    assert isinstance(ExternalManifestCommitter(store, rows).commit(3, b"three"), Committed)
+
+
+def test_a_writer_finishes_the_version_before_its_own_once_it_can(store: LocalStore, rows: Rows) -> None:
+    with pytest.raises(SimulatedCrash):
+        ExternalManifestCommitter(FaultyStore(store, Fault("copy", crash=True)), rows).commit(1, b"one")
+    writer = ExternalManifestCommitter(FaultyStore(store, Fault("copy")), rows)
+    assert writer.latest() == 1 and _files(store) != [writer.location(1)]
+
+    assert isinstance(writer.commit(2, b"two"), Committed)
+    assert _files(store) == [writer.location(2), writer.location(1)]
+
+
+def test_a_commit_whose_staged_manifest_was_removed_is_no_success(store: LocalStore, rows: Rows) -> None:
+    insert = rows.insert
+    ExternalManifestCommitter(store, rows).commit(1, b"one")
+
+    def and_lose_the_manifest(row: ManifestRow) -> bool:
+        inserted = insert(row)
+        store.delete(row.path)
+        return inserted
+
+    rows.insert = and_lose_the_manifest  # type: ignore[method-assign] # a moment that nothing else shows
+    committer = ExternalManifestCommitter(store, rows)
+    assert isinstance(committer.commit(2, b"two"), Unknown)
+    assert committer.latest() == 1 and committer.versions() == [1]
+
+
+def test_a_newest_row_without_a_manifest_is_corrupt(store: LocalStore, rows: Rows) -> None:
+    ExternalManifestCommitter(store, rows).commit(1, b"one")
+    rows.insert(ManifestRow(2, f"{manifest_path(2, ManifestNaming.V2)}-{uuid.uuid4()}", 3))
+    committer = ExternalManifestCommitter(store, rows)
+    with pytest.raises(CorruptFile, match="row of version 2"):
+        committer.latest()
+    assert committer.versions() == [1] and not committer.exists(2)
+    with pytest.raises(VersionNotFound):
+        committer.read(2)
 
 
 def test_a_refusal_and_a_lost_race_leave_no_staged_manifest(
