@@ -17,12 +17,16 @@ import pyarrow as pa
 from lance_ops.committers.contract import CommitOutcome, Committer, Unknown
 from lance_ops.committers.opening import DatasetRoot
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
-from lance_ops.core.errors import RetryableConflict, UnsafeStore, WriteRefused
+from lance_ops.core.errors import CommitStateUnknown, RetryableConflict, UnsafeStore, WriteRefused
 
 __all__ = ["CommitLock", "LockedCommitter", "with_commit_lock"]
 
 CommitLock: TypeAlias = Callable[[int], AbstractContextManager[object]]
-"""Returns the lock to hold while a version is committed."""
+"""Returns the lock to hold while a version is committed.
+
+The lock's `__exit__` gets the error if the commit raises, and a `CommitStateUnknown` if its outcome is not known: the
+manifest may still appear, so a lock of a store without a conditional create should not let the next writer in yet.
+"""
 
 
 class LockedCommitter(Committer):
@@ -79,7 +83,11 @@ class LockedCommitter(Committer):
             held.__exit__(type(error), error, error.__traceback__)
             raise
         try:
-            held.__exit__(None, None, None)
+            if isinstance(outcome, Unknown):
+                unknown = CommitStateUnknown("(not known to the lock)", version, outcome.reason)
+                held.__exit__(type(unknown), unknown, None)
+            else:
+                held.__exit__(None, None, None)
         except Exception as error:  # noqa: BLE001 - the caller's lock may raise anything, and the outcome stands
             return Unknown(version, f"commit_lock was not released: {error!r}; the commit ended with {outcome!r}")
         return outcome

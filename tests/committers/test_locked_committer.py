@@ -19,7 +19,8 @@ from lance_ops.committers import (
     PutIfAbsentCommitter,
     Unknown,
 )
-from lance_ops.core.errors import RetryableConflict, UnsafeStore, WriteRefused
+from lance_ops.committers.create_retries import CreateRetries
+from lance_ops.core.errors import CommitStateUnknown, RetryableConflict, UnsafeStore, WriteRefused
 from lance_ops.store import BytesLike, Fault, FaultyStore, MemoryStore, PutOutcome, SimulatedCrash, Store
 
 
@@ -131,6 +132,17 @@ def test_a_commit_that_fails_releases_the_lock_with_its_error() -> None:
     with pytest.raises(SimulatedCrash):
         locked(store, lock).commit(1, b"ours")
     assert lock.events == [1, "enter", SimulatedCrash]
+
+
+@pytest.mark.parametrize("on_exit", [None, RuntimeError("stuck")], ids=["released", "kept"])
+def test_a_lock_is_told_that_the_outcome_is_not_known(on_exit: Exception | None) -> None:
+    lock = Recorded(on_exit=on_exit)
+    store = FaultyStore(MemoryStore(), Fault("put_if_absent", call=None), Fault("get", "_versions/*", call=None))
+    committer = LockedCommitter(PutIfAbsentCommitter(store, retries=CreateRetries(2, 0.001)), lock)
+    committer.latest()
+    outcome = committer.commit(1, b"ours")
+    assert isinstance(outcome, Unknown)
+    assert lock.events == [1, "enter", CommitStateUnknown]
 
 
 def test_a_second_lock_replaces_the_first() -> None:
