@@ -10,13 +10,14 @@ from lance_ops.committers import CommitOutcome, Conflict, PutIfAbsentCommitter, 
 from lance_ops.core.errors import (
     CommitStateUnknown,
     DatasetAlreadyExists,
+    InvalidInput,
     LanceOpsError,
     RetryableConflict,
     StoreError,
     WriteRefused,
 )
 from lance_ops.core.file_names import TRANSACTIONS_DIR
-from lance_ops.store import Fault, FaultyStore, MemoryStore, Store
+from lance_ops.store import Fault, FaultyStore, MemoryStore, Store, When
 from lance_ops.transactions import (
     Append,
     Clone,
@@ -25,6 +26,7 @@ from lance_ops.transactions import (
     commit_detached,
     commit_past_unreadable,
 )
+from lance_ops.transactions.committing import single_commit
 from tests.transactions.samples import new_fragment
 from tests.transactions.tables import Table
 
@@ -114,3 +116,24 @@ def test_after_an_unknown_outcome_the_transaction_file_stays(
 ) -> None:
     target = target_of(make, source)
     assert new_transaction_files(source, target, lambda: make(source, target, answer), CommitStateUnknown) == 1
+
+
+@pytest.mark.parametrize(("make", "_"), COMMITS)
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+def test_a_transaction_file_that_cannot_be_written_is_removed_and_is_a_definite_failure(
+    source: Table, make: Callable[[Table, Store, Answer], None], _: object, when: When
+) -> None:
+    target = FaultyStore(target_of(make, source), Fault("put", f"{TRANSACTIONS_DIR}/*", when=when))
+    assert new_transaction_files(source, target, lambda: make(source, target, Unknown(2, "")), StoreError) == 0
+
+
+@pytest.mark.parametrize(("make", "_"), COMMITS)
+def test_a_manifest_that_cannot_be_encoded_is_a_definite_failure(
+    source: Table, make: Callable[[Table, Store, Answer], None], _: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> bytes:
+        raise InvalidInput("too long")
+
+    target = target_of(make, source)
+    monkeypatch.setattr(single_commit, "encode_manifest", fails)
+    assert new_transaction_files(source, target, lambda: make(source, target, Unknown(2, "")), InvalidInput) == 0

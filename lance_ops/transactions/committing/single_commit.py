@@ -20,9 +20,14 @@ def commit_once(committer: Committer, store: Store, transaction: Transaction, ma
     is removed, because no version names it.
     """
     encoded = transaction.encode()
-    store.put(transaction.path, encoded, durable=False)
+    data = encode_manifest(made, encoded)
     try:
-        outcome = committer.commit(made.version, encode_manifest(made, encoded), after=[transaction.path])
+        store.put(transaction.path, encoded, durable=False)
+    except Exception:
+        remove_transaction_file(store, transaction)  # a write that fails may leave the file there
+        raise
+    try:
+        outcome = committer.commit(made.version, data, after=[transaction.path])
     except (WriteRefused, UnsafeStore, RetryableConflict):
         remove_transaction_file(store, transaction)
         raise
