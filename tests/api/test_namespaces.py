@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lance_ops.api import write_dataset
+from lance_ops.api import dataset, write_dataset
 from lance_ops.api.namespaces import open_namespace
 from lance_ops.core.errors import ConfigError, DatasetNotFound, InvalidInput
 
@@ -33,6 +33,27 @@ def test_a_folder_names_the_datasets_in_it(tmp_path: Path) -> None:
         assert not namespace.table_exists(name)
         with pytest.raises(InvalidInput, match="no name of a table"):
             namespace.declare_table(name)
+
+
+def test_a_folder_without_a_manifest_is_no_table(tmp_path: Path) -> None:
+    make(tmp_path / "flights.lance")
+    (tmp_path / "empty.lance" / "_versions").mkdir(parents=True)
+    (tmp_path / "file.lance").mkdir()
+    (tmp_path / "file.lance" / "_versions").touch()
+    (tmp_path / "begun.lance" / "_versions").mkdir(parents=True)
+    (tmp_path / "begun.lance" / "_versions" / ".lance_ops_tmp.1").touch()
+    for namespace in (open_namespace(tmp_path), open_namespace(str(tmp_path / "*.lance"))):
+        assert namespace.list_tables() == ["flights"]
+        assert [namespace.table_exists(name) for name in ("flights", "empty", "file", "begun")] == [True, *[False] * 3]
+
+
+@pytest.mark.parametrize("scheme", ["", "file://", "file:"])
+def test_a_percent_sign_in_a_name_means_itself(tmp_path: Path, scheme: str) -> None:
+    make(tmp_path / "a%20b.lance")
+    namespace = open_namespace(f"{scheme}{tmp_path}")
+    assert namespace.list_tables() == ["a%20b"]
+    assert namespace.table_exists("a%20b") and not namespace.table_exists("a b")
+    assert dataset(namespace.describe_table("a%20b").location).count_rows() == 1
 
 
 def test_a_prefix_of_another_store_names_the_datasets_beneath_it() -> None:

@@ -11,6 +11,7 @@ The methods have the names that `lance_namespace` gives its requests, and its na
 from __future__ import annotations
 
 import glob
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import field
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from lance_ops.api.namespaces.table_list import read_table_list
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.file_names import is_staged_manifest, parse_manifest_name
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.store import LocalStore, is_local, open_store
@@ -94,7 +96,8 @@ class FolderNamespace(Namespace):
     def list_tables(self) -> list[str]:
         store = open_store(self.root, self.storage_options)
         if isinstance(store, LocalStore):
-            names = [path.parent.name for path in Path(store.uri).glob(f"*{_SUFFIX}/{_VERSIONS}")]
+            found = Path(store.uri).glob(f"*{_SUFFIX}/{_VERSIONS}")
+            names = [path.parent.name for path in found if _has_manifest(path)]
         else:
             parts = (item.path.split("/") for item in store.list())
             names = [each[0] for each in parts if len(each) > 2 and each[1] == _VERSIONS and each[0].endswith(_SUFFIX)]
@@ -103,7 +106,11 @@ class FolderNamespace(Namespace):
     def declare_table(self, name: str) -> TableDescription:
         if not name or "/" in name or "\\" in name or name.startswith("."):
             raise InvalidInput(f"{name!r} is no name of a table: it is one part of a path")
-        return TableDescription(f"{self.root.rstrip('/')}/{name}{_SUFFIX}", self.storage_options)
+        root = self.root
+        if "%" in name:  # it means itself in a plain path, and would be decoded in a file: URI
+            store = open_store(root, self.storage_options)
+            root = store.uri if isinstance(store, LocalStore) else root
+        return TableDescription(f"{root.rstrip('/')}/{name}{_SUFFIX}", self.storage_options)
 
     def table_exists(self, name: str) -> bool:
         try:
@@ -142,7 +149,7 @@ class PatternNamespace(Namespace):
     def _paths(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for path in sorted(glob.glob(self.pattern, recursive=True)):
-            if not Path(path, _VERSIONS).is_dir():
+            if not _has_manifest(Path(path, _VERSIONS)):
                 continue
             name = Path(path).name.removesuffix(_SUFFIX)
             if name in found:
@@ -198,5 +205,14 @@ def open_namespace(
 def _is_dataset(table: TableDescription) -> bool:
     store = open_store(table.location, table.storage_options)
     if isinstance(store, LocalStore):
-        return Path(store.uri, _VERSIONS).is_dir()
+        return _has_manifest(Path(store.uri, _VERSIONS))
     return bool(store.list_names(_VERSIONS, 1))
+
+
+def _has_manifest(versions: Path) -> bool:
+    """Return whether a folder holds a manifest: a removal or a first write that was interrupted leaves it empty."""
+    try:
+        names = os.listdir(versions)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return any(parse_manifest_name(name) is not None or is_staged_manifest(name) for name in names)
