@@ -161,7 +161,10 @@ class Store(ABC):
 
     @property
     def proof_scope(self) -> object:
-        """What the proof of a conditional create holds for: stores with an equal value ask the same server."""
+        """What the proof of a conditional create holds for: stores with an equal value ask the same server.
+
+        It holds no secret, because a process keeps it.
+        """
         return self
 
     def begin_call(self, call: Callable[[], T]) -> Callable[[], T]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+from collections import OrderedDict
 from contextlib import suppress
 
 import pyarrow as pa
@@ -25,7 +26,9 @@ __all__ = ["prove_conditional_create", "put_new_as_proof"]
 
 _MOST_BYTES_AS_PROOF = 1 << 20
 """An object that makes the proof is sent twice, while the other first commits to the bucket wait."""
-_IS_SAFE: dict[object, bool] = {}
+_MOST_PROOFS = 256
+"""Each renewal of credentials in storage options makes a new scope."""
+_IS_SAFE: OrderedDict[object, bool] = OrderedDict()
 _PROVING = KeyedLocks(threading.Lock)
 os.register_at_fork(after_in_child=_PROVING.reset)
 
@@ -36,13 +39,18 @@ def prove_conditional_create(store: Store) -> None:
     The key is in the root, where no reader lists, under a fresh temporary name. Clean-up removes it if we cannot.
     Raises `UnsafeStore` if the proof fails, and `WriteRefused` if it cannot be done.
     """
-    if not store.needs_proof or _IS_SAFE.get(store.proof_scope):
+    if not store.needs_proof:
         return
-    turn = _PROVING.of(store.proof_scope)
-    with turn.lock:
-        if store.proof_scope not in _IS_SAFE:
-            _IS_SAFE[store.proof_scope] = _is_proven(store)
-    if not _IS_SAFE[store.proof_scope]:
+    scope = store.proof_scope
+    is_safe = _IS_SAFE.get(scope)
+    if is_safe is None:
+        turn = _PROVING.of(scope)
+        with turn.lock:
+            is_safe = _IS_SAFE.get(scope)
+            if is_safe is None:
+                is_safe = _is_proven(store)
+                _keep(scope, is_safe=is_safe)
+    if not is_safe:
         raise UnsafeStore(
             f"{store.uri}: the store created the same key twice, so it ignores the condition on a write and two "
             "writers could both commit the same version; commit through an external manifest store, or let every "
@@ -60,9 +68,17 @@ def put_new_as_proof(store: Store, path: str, data: bytes) -> None:
         turn = _PROVING.of(store.proof_scope)
         with turn.lock, suppress(StoreError):
             if store.proof_scope not in _IS_SAFE and _refuses_to_replace(store, path, data):
-                _IS_SAFE[store.proof_scope] = True
+                _keep(store.proof_scope, is_safe=True)
                 return
     store.put_hint(path, data)
+
+
+def _keep(scope: object, *, is_safe: bool) -> None:
+    """Keep the result of a proof, and forget the oldest ones."""
+    _IS_SAFE[scope] = is_safe
+    while len(_IS_SAFE) > _MOST_PROOFS:
+        with suppress(KeyError):  # another thread did it
+            _IS_SAFE.popitem(last=False)
 
 
 def _refuses_to_replace(store: Store, path: str, data: bytes) -> bool:

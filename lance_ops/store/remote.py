@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -101,7 +102,8 @@ class FsspecStore(Store):
     @property
     def proof_scope(self) -> object:
         scheme, authority, _ = _parse(self.root)
-        return scheme, authority, self.storage_options
+        # A digest, because what is kept by this value must not keep secrets.
+        return scheme, authority, hashlib.sha256(repr(self.storage_options).encode()).digest()
 
     def begin_call(self, call: Callable[[], T]) -> Callable[[], T]:
         return PROCESS_RESOURCES.threads().submit(copy_context().run, call).result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,6 +22,7 @@ from lance_ops.store import (
     LocalStore,
     MemoryStore,
     PutOutcome,
+    probe,
     prove_conditional_create,
     put_new_as_proof,
 )
@@ -75,6 +77,18 @@ def test_a_store_that_ignores_the_condition_is_refused_every_time() -> None:
     put_new_as_proof(store, "object", b"new")
     assert [call.operation for call in store.calls[num_calls:]] == ["put_hint"]
     assert list(store.list_temporary()) == []
+
+
+def test_renewed_credentials_leave_neither_secrets_nor_ever_more_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: OrderedDict[object, bool] = OrderedDict()
+    monkeypatch.setattr(probe, "_IS_SAFE", kept)
+    monkeypatch.setattr(probe, "_is_proven", lambda _: True)
+    for number in range(300):
+        options = {"aws_session_token": f"hunter{number}", "aws_access_key_id": "key", "aws_region": "here"}
+        prove_conditional_create(FsspecStore("s3://bucket/t", options))
+    assert len(kept) == 256 and "hunter" not in repr(kept)
+    same = FsspecStore("s3://bucket/other", options).proof_scope
+    assert same in kept and FsspecStore("s3://bucket2/t", options).proof_scope not in kept
 
 
 def test_a_new_object_proves_the_store_without_a_probe() -> None:
