@@ -6,9 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops import refs
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.versions import FileVersion
 from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
@@ -397,3 +399,35 @@ def test_a_version_put_back_after_the_plan_keeps_its_files(make: Make, monkeypat
     execute(snapshot, plan)
 
     lance_ops.dataset(dataset.uri, 2).validate()
+
+
+@pytest.mark.parametrize("line", ["main", "branch"])
+def test_a_tag_that_moves_back_names_a_version_that_is_still_there(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    main = lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri)
+    table = main if line == "main" else main.create_branch("dev")
+    for value in ("a", "b", "c"):
+        table.update_config({"k": value})
+    table.tags.create("t", table.checkout_version(2).version)
+
+    def cleans_up(_: object) -> None:
+        table.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
+        raise VersionNotFound("the version is being cleaned up")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(refs, "check_version_is_kept", cleans_up)
+        with pytest.raises(VersionNotFound, match="being cleaned up"):
+            table.tags.update("t", 3)
+    assert table.tags.get_version("t") == 2
+    assert table.checkout_version("t").count_rows() == 1
+    assert not list(table.snapshot.store.list("_lance_ops/pins"))
+
+
+def test_a_tag_of_a_version_that_is_gone_can_be_moved(dataset_uri: str) -> None:
+    table = lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri)
+    table.tags.create("t")
+    table.update_config({"k": "v"})
+    table.snapshot.committer.remove(1)
+    table.tags.update("t", 2)
+    assert table.tags.get_version("t") == 2

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TypedDict
 
 from lance_ops import refs
 from lance_ops.api.argument_checks import check_public_methods
-from lance_ops.core.errors import LanceOpsError
+from lance_ops.core.errors import CorruptFile, LanceOpsError, ReferenceNotFound, UnsupportedFeature, VersionNotFound
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Reference", "Tag", "Tags", "open_reference"]
@@ -70,12 +71,13 @@ class Tags:
         """Move a tag to a version (by default this one)."""
         named, references = self._named(reference), refs.writable_reference_store(self._snapshot)
         before = refs.read_tag(references, tag)
-        refs.update_tag(references, tag, named.version, _manifest_size(named), refs.branch_of(named))
-        try:
-            refs.check_version_is_kept(named)
-        except LanceOpsError:
-            refs.update_tag(references, tag, before.version, before.manifest_size, before.branch)
-            raise
+        with self._kept(before):  # until it is certain that the tag need not move back
+            refs.update_tag(references, tag, named.version, _manifest_size(named), refs.branch_of(named))
+            try:
+                refs.check_version_is_kept(named)
+            except LanceOpsError:
+                refs.update_tag(references, tag, before.version, before.manifest_size, before.branch)
+                raise
 
     def delete(self, tag: str) -> None:
         """Remove a tag. Clean-up may then remove its version."""
@@ -84,6 +86,14 @@ class Tags:
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a tag; its version and the time of its last move stay the same."""
         refs.replace_tag_metadata(refs.writable_reference_store(self._snapshot), tag, metadata)
+
+    @contextmanager
+    def _kept(self, tag: refs.Tag) -> Iterator[None]:
+        """Keep clean-up from removing the version that a tag names during the block, if it is there."""
+        with ExitStack() as stack:
+            with suppress(VersionNotFound, ReferenceNotFound, CorruptFile, UnsupportedFeature):
+                stack.enter_context(refs.pinned(refs.open_branch(self._snapshot, tag.branch, tag.version)))
+            yield
 
     def _named(self, reference: Reference | None) -> Snapshot:
         if isinstance(reference, int):
