@@ -83,9 +83,13 @@ def commit(
     lost races. The files that the transaction brings must be durable, except those in `after`: the committer makes them
     durable before the version exists.
 
-    Raises `RetryableConflict`, `IncompatibleTransaction`, `TooManyConcurrentWriters`, `DatasetAlreadyExists`,
-    `InvalidInput` or `UnsupportedFeature` if nothing was committed. Raises `CommitStateUnknown` if the outcome is not
-    known yet.
+    Raises `CommitStateUnknown` if the outcome is not known yet. Every other error means that nothing was committed:
+    `RetryableConflict` for a conflict that a new plan resolves, and `IncompatibleTransaction` for one that it does not;
+    `TooManyConcurrentWriters` if the races or the time are used up; `DatasetAlreadyExists` and `DatasetNotFound`;
+    `VersionNotFound` for a version that the operation needs; `InvalidInput` and `UnsupportedFeature` for an operation
+    that this table cannot take; `CorruptFile` for a manifest, a transaction or a deletion file that cannot be decoded;
+    `UnsafeStore` if the store cannot create a version only once; `WriteRefused` or another `StoreError` if the store
+    fails before the version is written.
     """
     if is_detached(transaction.read_version):
         raise InvalidInput(
