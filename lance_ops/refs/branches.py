@@ -18,6 +18,7 @@ from lance_ops.core.file_names import TRANSACTIONS_DIR, belongs_to_this_branch
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
 from lance_ops.refs.branch_locations import branch_of, branch_uri, writable_reference_store
 from lance_ops.refs.clone import commit_first_version
+from lance_ops.refs.file_removal import delete_files
 from lance_ops.refs.tags import list_tags
 from lance_ops.refs.version_pins import pinned
 from lance_ops.snapshot import Snapshot
@@ -104,13 +105,11 @@ def remove_branch_files(root: DatasetRoot) -> None:
 
     Temporary files of crashed writers are removed too, because no clean-up looks into a removed branch's directory.
     """
-    for info in [*root.store.list(TRANSACTIONS_DIR)]:
-        root.store.delete(info.path)
+    delete_files(root.store, (info.path for info in root.store.list(TRANSACTIONS_DIR)))
     for version in root.committer.versions():
         root.committer.remove(version)
     while remaining := [*branch_files(root.store), *filter(_is_in_branch, root.store.list_temporary())]:
-        for info in remaining:
-            root.store.delete(info.path)
+        delete_files(root.store, (info.path for info in remaining))
     root.committer.forget()
 
 

@@ -10,6 +10,7 @@ from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.refs.branch_file import list_branches
 from lance_ops.refs.branch_locations import branch_of, branch_uri
 from lance_ops.refs.branches import remove_branch_files
+from lance_ops.refs.file_removal import delete_files
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import read_manifest
 
@@ -41,9 +42,9 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, 
         remove_branch_files(open_root(branch_uri(found, branch), root.storage_options))
     versions = root.committer.versions()
     manifests = set(map(root.committer.location, versions))
-    for path in sorted(paths, key=lambda path: not path.startswith(f"{TRANSACTIONS_DIR}/")):
-        if path not in manifests:
-            store.delete(path)
+    transactions = [path for path in paths if path.startswith(f"{TRANSACTIONS_DIR}/")]
+    delete_files(store, transactions)  # first: a writer recognises the version that it read by its transaction's file
+    delete_files(store, [path for path in paths if path not in manifests.union(transactions)])
     root.committer.forget()  # first: without manifests nobody looks for the rows of an external manifest store
     for version in versions:
         root.committer.remove(version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 import lance_ops
 from lance_ops import LanceDataset
 from lance_ops.errors import DatasetNotFound, StoreError
+from lance_ops.store import MemoryStore, Store
 from lance_ops.store.local.local_store import LocalStore
 
 ROWS = pa.table({"id": range(10)})
@@ -31,25 +33,63 @@ def test_a_drop_interrupted_at_any_step_can_be_repeated(tmp_path: Path, monkeypa
     def counted(store: LocalStore, path: str) -> None:
         nonlocal calls
         calls += 1
-        if calls == dies_at:
+        if calls >= dies_at:
             raise StoreError(f"cannot delete {path}")
         delete(store, path)
 
-    monkeypatch.setattr(LocalStore, "delete", counted)
+    monkeypatch.setattr(LocalStore, "delete_several", Store.delete_several)  # each file is a step
+    monkeypatch.setattr(LocalStore, "deleted_at_once", 1)
     template, uri = made(str(tmp_path / "template")).uri, str(tmp_path / "table")
-    calls = 0
-    while calls == dies_at:
-        dies_at += 1
+    has_died = True
+    while has_died:
+        calls, dies_at = 0, dies_at + 1
         shutil.copytree(template, uri)
-        calls = 0
+        monkeypatch.setattr(LocalStore, "delete", counted)
         try:
             LanceDataset.drop(uri)
+            has_died = False
         except StoreError:
             monkeypatch.setattr(LocalStore, "delete", delete)
             LanceDataset.drop(uri)
-            monkeypatch.setattr(LocalStore, "delete", counted)
         assert not Path(uri).exists()
     assert dies_at > 10
+
+
+@pytest.mark.parametrize("what", ["dataset", "branch"])
+def test_a_removal_sends_few_requests(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = made(f"memory://few-requests/{what}")
+    branch = dataset.checkout_version(("dev", None))
+    for value in range(30):
+        (dataset if what == "dataset" else branch).insert(pa.table({"id": [value]}))
+    one, several = MemoryStore.delete, Store.delete_several
+    requests: list[int] = []
+
+    def deletes_one(store: MemoryStore, path: str) -> None:
+        requests.append(1)
+        one(store, path)
+
+    def deletes_several(store: MemoryStore, paths: Sequence[str]) -> set[str]:
+        before = len(requests)
+        failed = several(store, paths)
+        requests[before:] = [len(paths)]
+        return failed
+
+    monkeypatch.setattr(MemoryStore, "delete", deletes_one)
+    monkeypatch.setattr(MemoryStore, "delete_several", deletes_several)
+    monkeypatch.setattr(MemoryStore, "deleted_at_once", 50)
+    num_versions = len((dataset if what == "dataset" else branch).versions())
+    if what == "dataset":
+        LanceDataset.drop(dataset.uri)
+    else:
+        dataset.branches.delete("dev")
+    assert max(requests) > 20 and len(requests) < num_versions + 15
+
+
+def test_a_file_that_one_request_for_several_leaves_is_deleted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = made("memory://left-by-a-request")
+    monkeypatch.setattr(MemoryStore, "delete_several", lambda _, paths: {*paths})
+    LanceDataset.drop(dataset.uri)
+    assert list(dataset.snapshot.store.list()) == []
 
 
 def test_drop_removes_the_manifest_store_rows_of_all_branches(tmp_path: Path) -> None:
