@@ -17,7 +17,7 @@ from lance_ops.core.file_names import branch_directory, check_branch_name
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
 from lance_ops.refs import branches as verbs
-from lance_ops.refs.branch_file import Branch, list_branches
+from lance_ops.refs.branch_file import Branch, create_branch_file, list_branches
 from lance_ops.refs.branch_locations import branch_of, tagged_version
 from lance_ops.store import LocalStore
 from tests.refs.dead_creations import check_a_dead_creation_is_removed
@@ -171,7 +171,6 @@ class TestRaces:
         self, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         theirs = Branch(None, ((1, "ab" * 16),), 1, 0, 1)
-        create_branch_file = verbs.create_branch_file
         act = partial(create_branch_file, dataset.snapshot.store, "dev", theirs)
         meanwhile(monkeypatch, verbs, "create_branch_file", act)
         with pytest.raises(InvalidInput, match="exists already"):
