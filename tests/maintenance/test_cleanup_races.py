@@ -412,7 +412,7 @@ def test_a_tag_that_moves_back_names_a_version_that_is_still_there(
     table.tags.create("t", table.checkout_version(2).version)
 
     def cleans_up(_: object) -> None:
-        table.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
+        table.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
         raise VersionNotFound("the version is being cleaned up")
 
     with monkeypatch.context() as patch:
