@@ -31,13 +31,16 @@ from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, projected_sizes
 from lance_ops.table.rows import NO_CODE, bitmap_of
-from lance_ops.transactions import Delete, merges_by
+from lance_ops.transactions import REPLACES_PREFIX, Delete
 from lance_ops.writing import TaskShare, commit_operation, share_rows, write_deletion_files
 
 __all__ = ["DuplicateKey", "Duplicates", "Keep", "delete_duplicates", "find_duplicates"]
 
 _Source: TypeAlias = tuple[TaskShare, ...] | tuple[by_tasks.Segment, ...]
 """What a task groups: shares of rows to read, or segments of shuffled keys."""
+
+_EXCLUSIVE = f"{REPLACES_PREFIX}duplicates"
+"""A property of transactions of which only one commits: each leaves one row of a key, by other columns perhaps."""
 
 
 class Keep(Enum):
@@ -124,7 +127,7 @@ def delete_duplicates(
     deletions = write_deletion_files(snapshot, offsets)
     predicate = f"duplicates of ({', '.join(on)}), without the {keep.value}"
     operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, predicate)
-    named = {**(properties or {}), **merges_by(on)}  # another run may keep another row of each key
+    named = {**(properties or {}), _EXCLUSIVE: ""}  # another deletion may keep another row of the same key
     committed = commit_operation(snapshot, operation, properties=named, pending=deletions.pending)
     return committed, sum(len(rows) for rows in offsets.values())
 

@@ -125,10 +125,13 @@ class ExternalManifestCommitter(Committer):
         if isinstance(outcome, Conflict):
             self._forget(staged.path)
         elif isinstance(outcome, Committed):
+            is_there = True
             with suppress(StoreError):  # the version is valid; the next reader or writer finishes it
-                if not self._finish(staged):
-                    self._rows.remove(version)  # no reader could open the dataset
-                    return Unknown(version, "its staged manifest was removed before it had its final name")
+                is_there = self._finish(staged)
+            if not is_there:
+                with suppress(StoreError):  # no reader could open the dataset
+                    self._rows.remove(version)
+                return Unknown(version, "its staged manifest was removed before it had its final name")
         return outcome
 
     def remove(self, version: int) -> None:
@@ -190,11 +193,13 @@ class ExternalManifestCommitter(Committer):
     def _finish_newest(self) -> None:
         """Finish the newest version before the next one is made, because only rows of the newest one are looked at."""
         if self._unfinished is not None:
+            version = self._unfinished.version
             try:
-                self._finish(self._unfinished)
+                is_there = self._finish(self._unfinished)
             except StoreError as error:
-                version = self._unfinished.version
                 raise WriteRefused(f"{self._store.uri}: cannot finish version {version}: {error}") from error
+            if not is_there:
+                raise WriteRefused(f"{self._store.uri}: version {version} has lost its manifest: remove its row")
             self._unfinished = None
 
     def _finish_for_reader(self, row: ManifestRow) -> bool:

@@ -51,7 +51,10 @@ class CheckEvaluator:
 
 
 def causes_of_red(causes: Iterable[str]) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the metadata that lists what makes a check red; none without causes. Each must keep its text."""
+    """Return the metadata that lists what makes a check red; none without causes.
+
+    The text of a cause must be the same in each evaluation, because alerts compare it.
+    """
     listed = sorted(set(causes))[:_MOST_CAUSES]
     return {CAUSES: dg.MetadataValue.json(listed)} if listed else {}
 

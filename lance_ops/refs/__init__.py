@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         UNVERIFIED_AGE,
         announced_removal,
         check_version_is_kept,
-        is_expired,
+        is_mark_expired,
     )
     from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_metadata
     from lance_ops.refs.branch_locations import (
@@ -70,7 +70,7 @@ __all__ = [
     "delete_tag",
     "drop_dataset",
     "erasure_before",
-    "is_expired",
+    "is_mark_expired",
     "keeps_later_versions",
     "list_branches",
     "list_erasures",
@@ -104,7 +104,7 @@ _MODULES = {
     "branch_of": "branch_locations",
     "branch_uri": "branch_locations",
     "check_version_is_kept": "announced_removals",
-    "is_expired": "announced_removals",
+    "is_mark_expired": "announced_removals",
     "commit_shallow_clone": "clone",
     "create_branch": "branches",
     "create_tag": "tags",

@@ -29,7 +29,7 @@ __all__ = [
     "announced_removal",
     "check_no_announced_removal",
     "check_version_is_kept",
-    "is_expired",
+    "is_mark_expired",
 ]
 
 REMOVALS_DIR = "_lance_ops/removals"
@@ -38,7 +38,7 @@ UNVERIFIED_AGE = timedelta(days=7)
 """How long a file may belong to a process that is still running, by the store's clock."""
 
 
-def is_expired(info: ObjectInfo, now: datetime) -> bool:
+def is_mark_expired(info: ObjectInfo, now: datetime) -> bool:
     """Return whether a pin or an announcement no longer counts: the process that wrote it has crashed."""
     return now - info.modified > UNVERIFIED_AGE
 
@@ -71,7 +71,7 @@ def check_no_announced_removal(snapshot: Snapshot) -> None:
     withdraw its announcement between the two steps.
     """
     for info in snapshot.store.list(REMOVALS_DIR):
-        is_valid = not is_expired(info, snapshot.store.now())
+        is_valid = not is_mark_expired(info, snapshot.store.now())
         if is_valid and snapshot.version in _announced_versions(snapshot, info.path):
             raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} is being cleaned up ({info.path})")
 

@@ -44,7 +44,8 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, 
     manifests = set(map(root.committer.location, versions))
     transactions = [path for path in paths if path.startswith(f"{TRANSACTIONS_DIR}/")]
     delete_files(store, transactions)  # first: a writer recognises the version that it read by its transaction's file
-    delete_files(store, [path for path in paths if path not in manifests.union(transactions)])
+    others = manifests.union(transactions)
+    delete_files(store, [path for path in paths if path not in others])
     root.committer.forget()  # first: without manifests nobody looks for the rows of an external manifest store
     for version in versions:
         root.committer.remove(version)

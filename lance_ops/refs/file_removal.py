@@ -10,7 +10,7 @@ __all__ = ["delete_files"]
 
 
 def delete_files(store: Store, paths: Iterable[str]) -> None:
-    """Delete objects, in the given order as far as one request does not hold several.
+    """Delete objects. Requests follow the given order; within one request the store chooses the order.
 
     What a request did not delete is tried again by itself, which raises the store's `StoreError`.
     """

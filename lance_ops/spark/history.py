@@ -24,7 +24,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import check_half_floats, check_key_types, has_nanoseconds, quoted_path
-from lance_ops.transactions import merges_by
+from lance_ops.transactions import exclusive_key_properties
 from lance_ops.writing import retry_conflicts
 
 __all__ = ["merge_history"]
@@ -71,7 +71,7 @@ def merge_history(
         merge = dataset.merge_insert([*keys, valid_from]).when_matched_update_all().when_not_matched_insert_all()
         try:
             rows = source if isinstance(used, OnSpark) else source.toArrow()
-            properties = merges_by(keys)  # as another run may add a row of the same key
+            properties = exclusive_key_properties(keys)  # as another run may add a row of the same key
             return merge.conflict_retries(0).execute(rows, transaction_properties=properties, runner=used)
         except TooManyConcurrentWriters as lost:
             raise RetryableConflict(str(lost.__cause__)) from lost

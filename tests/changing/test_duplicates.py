@@ -103,11 +103,14 @@ def test_keys_are_equal_as_in_a_merge(dataset_uri: str) -> None:
 
 
 def test_two_deletions_that_keep_different_rows_leave_one(dataset_uri: str) -> None:
-    dataset = lance_ops.write_dataset(pa.table({"k": [1, 1], "x": [1, 2]}), dataset_uri, max_rows_per_file=1)
+    dataset = lance_ops.write_dataset(
+        pa.table({"k": [1, 1], "k2": [3, 3], "x": [1, 2]}), dataset_uri, max_rows_per_file=1
+    )
     stale = dataset.snapshot
     dataset.delete_duplicates("k", "first")
-    with pytest.raises(RetryableConflict, match="keys=k"):
-        delete_duplicates(stale, ["k"], Keep.LAST, InThreads())
+    for on in (["k"], ["k", "k2"]):
+        with pytest.raises(RetryableConflict, match="replace 'duplicates'"):
+            delete_duplicates(stale, on, Keep.LAST, InThreads())
     assert lance_ops.dataset(dataset_uri).to_table()["x"].to_pylist() == [1]
 
 

@@ -17,7 +17,7 @@ from lance_ops.cli import app
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import CorruptFile, InvalidInput, RetryableConflict
 from lance_ops.maintenance.repair import actions, open_newest_readable
-from lance_ops.transactions import restore_next
+from lance_ops.transactions import restore_as_next_version
 from tests.maintenance.verification.planted_damages import (
     ALL_DAMAGES,
     ROWS_PER_FRAGMENT,
@@ -187,13 +187,13 @@ def test_a_restore_takes_back_no_commit_that_the_plan_did_not_name(
     opened = lance_ops.dataset(str(compacted))
     (compacted / "data" / opened.get_fragments()[0].metadata.files[0].path).unlink()
     plan = opened.plan_repair()
-    plain = restore_next
+    plain = restore_as_next_version
 
     def after_an_append(*arguments: Any) -> Any:
         lance_ops.write_dataset(pa.table({"x": [999]}), str(compacted), mode="append")
         return plain(*arguments)
 
-    monkeypatch.setattr(actions, "restore_next", after_an_append)
+    monkeypatch.setattr(actions, "restore_as_next_version", after_an_append)
     [(_, reason)] = opened.repair(plan).failed
     assert "appeared since the repair was planned" in reason
     newest = lance_ops.dataset(str(compacted))

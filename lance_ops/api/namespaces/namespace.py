@@ -212,7 +212,11 @@ def _is_dataset(table: TableDescription) -> bool:
 def _has_manifest(versions: Path) -> bool:
     """Return whether a folder holds a manifest: a removal or a first write that was interrupted leaves it empty."""
     try:
-        names = os.listdir(versions)
+        with os.scandir(versions) as entries:
+            return any(
+                parse_manifest_name(entry.name) is not None or is_staged_manifest(entry.name) for entry in entries
+            )
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return any(parse_manifest_name(name) is not None or is_staged_manifest(name) for name in names)
+    except PermissionError:  # whoever opens the table is told
+        return True

@@ -50,7 +50,7 @@ class KeptFiles:
         return cls(f"{DATA_DIR}/backfill-{digest[:32]}")
 
     def by_fragment(self, store: Store, fragments: Iterable[Fragment]) -> list[KeptFiles]:
-        """Return the files as the task of each fragment takes them: not over from a record that is old.
+        """Return the files of the task of each fragment; it does not take over a file whose record is too old.
 
         A record is younger than its file by the seconds of its writing.
         """

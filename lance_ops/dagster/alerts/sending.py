@@ -36,6 +36,7 @@ __all__ = ["send"]
 _TIMEOUT_SECONDS = 10
 _STATUSES_OF_CHANNEL = frozenset([401, 403, 404, 405, 407, 408, 410, 423, 425, 429])
 """Answers of HTTP below 500 that say nothing of an alert: who mends the channel wants the alerts that waited."""
+_FINAL_ANSWERS_OF_SLACK = frozenset(["invalid_arguments", "msg_too_long", "no_text"])
 _SMTP_PORTS = {"ssl": 465, "starttls": 587, "none": 25}
 
 
@@ -67,7 +68,8 @@ def _send_to_slack(slack: SlackChannel, alert: Alert, webserver: str) -> None:
         client.chat_postMessage(channel=slack.channel, text=text, mrkdwn=False)
     except (errors.SlackClientError, OSError, HTTPException) as error:
         response: Any = getattr(error, "response", None)
-        _refuse(f"Slack, {slack.channel}", response.get("error") if response is not None else type(error).__name__)
+        reason = type(error).__name__ if response is None else response.get("error")
+        _refuse(f"Slack, {slack.channel}", reason, is_final=reason in _FINAL_ANSWERS_OF_SLACK)
 
 
 def _send_to_teams(teams: TeamsChannel, alert: Alert, webserver: str) -> None:
@@ -95,11 +97,11 @@ def _send_by_email(email: EmailChannel, alert: Alert, webserver: str) -> None:
     )
     message = EmailMessage()
     try:
-        message["Subject"], message["From"], message["To"] = alert.subject(), sender, to
+        message["Subject"], message["From"], message["To"] = _encodable(alert.subject()), sender, to
     except ValueError:
         raise_alone(ConfigError("alerts.email: sender or to is no address of a mail, such as one with a line break"))
     message["Message-ID"] = f"<{alert.key}@lance-ops>"  # a mail that comes twice shows once
-    message.set_content(alert.text(webserver))
+    message.set_content(_encodable(alert.text(webserver)))
     try:
         server = _connected(email, host)
         try:
@@ -115,6 +117,11 @@ def _send_by_email(email: EmailChannel, alert: Alert, webserver: str) -> None:
         _refuse(f"the mail server {host}", f"{type(error).__name__}, code {error.smtp_code}", is_final=is_final)
     except OSError as error:  # every other error of smtplib is one, too
         _refuse(f"the mail server {host}", type(error).__name__)
+
+
+def _encodable(text: str) -> str:
+    """Return a text with question marks for what UTF-8 does not have: a file's name may hold any bytes."""
+    return text.encode(errors="replace").decode()
 
 
 def _connected(email: EmailChannel, host: str) -> smtplib.SMTP:

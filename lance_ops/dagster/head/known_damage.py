@@ -17,7 +17,7 @@ import dagster as dg
 
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.verification import Finding, VerificationLevel, VerificationReport
+from lance_ops.maintenance.verification import DamageKind, Finding, VerificationLevel, VerificationReport
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["KNOWN_DAMAGES", "KnownDamage", "decode_damages", "encode_damages", "known_damages"]
@@ -26,6 +26,8 @@ KNOWN_DAMAGES = "lance/known_damages"
 """The metadata of an evaluation of the check `intact` that lists the damages which are not known to be gone."""
 
 _MOST = 1000
+_OF_TABLE = (DamageKind.TAG, DamageKind.BRANCH, DamageKind.VERSION_HINT)
+"""Damages of what no version names, so that a newer version tells nothing of them."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class KnownDamage:
     path: str | None = None
     fragment_id: int | None = None
     index_uuid: str | None = None
+    is_of_table: bool = False
     is_pass_begun: bool = False
 
     @classmethod
@@ -50,7 +53,7 @@ class KnownDamage:
         else:
             place = found.path or str(found)
         uuid = None if found.index_uuid is None else str(found.index_uuid)
-        return cls(place, found.version, level.value, found.path, found.fragment_id, uuid)
+        return cls(place, found.version, level.value, found.path, found.fragment_id, uuid, found.kind in _OF_TABLE)
 
     @property
     def identity(self) -> tuple[str, str | None]:
@@ -62,7 +65,7 @@ class KnownDamage:
         if self.index_uuid is not None:
             return UUID(self.index_uuid) not in {each.uuid for each in newest.manifest.indices}
         if self.fragment_id is None:
-            return newest.version != self.version
+            return not self.is_of_table and newest.version != self.version
         fragment = newest.fragments_by_id.get(self.fragment_id)
         if fragment is None:
             return True

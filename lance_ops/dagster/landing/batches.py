@@ -150,10 +150,12 @@ def _record_refused(
         )
     report_checks(context, config, ingested.keys(), result.refused)
     num_wanted = len(metadata) + len(lost)
-    told = [f"{_no_such_files(config, lost, num_wanted)}. The other batches are in the table"] if lost else []
-    if result.refused:
+    told = [f"{_no_such_files(config, lost, num_wanted)}."] if lost else []
+    if not result.refused:
+        told.append("All other batches are in the table.")
+    else:
         told.append(
-            f"{len(result.refused)} of {num_wanted} batches are set aside, the others are in the table. Mend or remove "
+            f"{len(result.refused)} of {num_wanted} batches are set aside; all others are in the table. Mend or remove "
             "these files; a mended one is asked for again. After a change of the declaration or of the table, ask for "
             f"each with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(result.refused)}"
         )

@@ -251,7 +251,10 @@ class _Completeness:
         return self._is_old(file)
 
     def _is_old(self, file: LandedFile) -> bool:
-        """Return whether the file was not changed lately: since it came, if its time of modification is no past one."""
+        """Return whether the file was not changed lately.
+
+        If its modification time is in the future, the time of its arrival counts.
+        """
         since = file.modified
         if file.moved is not None and is_in_future(file, self._raw, self._now):
             since = file.moved

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.cleanup.cleanup_options import CleanupBounds, CleanupOptions
     from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
     from lance_ops.maintenance.cleanup.named_files import NamedFiles
-    from lance_ops.maintenance.cleanup.planned_version import planned_version_kept
+    from lance_ops.maintenance.cleanup.planned_version import pinned_if_at_risk
     from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "explain_with_bounds",
     "format_duration",
     "parse_duration",
-    "planned_version_kept",
+    "pinned_if_at_risk",
 ]
 
 _MODULES = {
@@ -54,7 +54,7 @@ _MODULES = {
     "explain_with_bounds": "cleanup",
     "format_duration": "durations",
     "parse_duration": "durations",
-    "planned_version_kept": "planned_version",
+    "pinned_if_at_risk": "planned_version",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -66,7 +66,7 @@ def cleans_up_by_itself(snapshot: Snapshot) -> bool:
 def clean_up_if_due(before: int, made: Snapshot) -> None:
     """Clean up if the interval has passed since `before`, the version that the commits were planned on.
 
-    One verb may have committed several versions. If it fails, a warning is logged: the commit is a success.
+    One verb may have committed several versions. If the clean-up fails, a warning is logged: the commit is a success.
     """
     config = made.manifest.config
     if made.version <= before or _INTERVAL not in config:

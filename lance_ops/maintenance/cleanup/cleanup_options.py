@@ -45,7 +45,7 @@ class CleanupOptions:
     within: CleanupBounds | None = None
 
     def old_until(self, now: datetime) -> datetime | None:
-        """Return the moment after which a version was made that is too young to go; None if no age is asked for."""
+        """Return the age limit as a moment: a version made after it is kept. None means that age does not matter."""
         age = self.older_than
         if age is None and self.retain_versions is None:
             age = DEFAULT_AGE

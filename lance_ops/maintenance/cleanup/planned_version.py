@@ -8,11 +8,11 @@ from lance_ops.maintenance.cleanup.auto_cleanup import cleans_up_by_itself
 from lance_ops.refs import pinned_with_later
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["planned_version_kept"]
+__all__ = ["pinned_if_at_risk"]
 
 
-def planned_version_kept(current: Snapshot, first: Snapshot) -> AbstractContextManager[None]:
-    """Keep the version `current` of an attempt, and all later ones, during the block.
+def pinned_if_at_risk(current: Snapshot, first: Snapshot) -> AbstractContextManager[None]:
+    """Pin the version `current` of an attempt, and all later ones, during the block, if a clean-up is to be expected.
 
     A commit must be compared with every version after the one that it was planned on, so a clean-up of any of them
     voids the work. A pin costs requests. It is written if commits to the table clean up, and for every attempt after

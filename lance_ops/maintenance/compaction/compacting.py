@@ -9,7 +9,7 @@ from functools import partial
 
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.cleanup import planned_version_kept
+from lance_ops.maintenance.cleanup import pinned_if_at_risk
 from lance_ops.maintenance.compaction.clustering import cluster_files
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, RewriteResult, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import (
@@ -60,13 +60,13 @@ class _Compacting:
     def attempt(self, current: Snapshot) -> Snapshot:
         """Rewrite what a plan on this version holds, and keep the version until it is committed."""
         if self._options.cluster_by:
-            with planned_version_kept(current, self._first):
+            with pinned_if_at_risk(current, self._first):
                 made, self.metrics = cluster_files(current, self._options, self._runner)
             return made
         plan = plan_compaction(current, self._options)
         if not plan.tasks:
             return current
-        with planned_version_kept(current, self._first):
+        with pinned_if_at_risk(current, self._first):
             return self._rewrite(current, plan)
 
     def _rewrite(self, current: Snapshot, plan: CompactionPlan) -> Snapshot:

@@ -38,9 +38,10 @@ _NOT_WITH_CLUSTERS = ("max_commits", "max_seconds", "worst_first")
 class CompactionOptions:
     """The reference's options, with its defaults, and those of this library.
 
-    Of a group that does not fit into the `max_source_*` limits, the first fragments that do are rewritten; if there
-    would be as many fragments after it, none. `worst_first` orders the groups by the fragments and then the deleted
-    rows that they take away, and goes on with smaller ones then. No task begins after `max_seconds`, except the first.
+    If a group does not fit into the `max_source_*` limits, only its first fragments that fit are rewritten. The group
+    is left alone if they are not worth it. `worst_first` orders the groups by the fragments and then the deleted rows
+    that they take away; after a group that does not fit, the plan goes on with smaller ones. No task begins after
+    `max_seconds`, except the first.
     `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a conflict loses
     only the groups of its commit.
 

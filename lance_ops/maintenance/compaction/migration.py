@@ -7,7 +7,7 @@ from functools import partial
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.cleanup import planned_version_kept
+from lance_ops.maintenance.cleanup import pinned_if_at_risk
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, SourceSize
 from lance_ops.maintenance.compaction.index_remap import needs_remap
@@ -89,7 +89,7 @@ def migrate_files(
                 return current, CompactionMetrics()
             return commit_operation(current, Rewrite(()), file_version=file_version), CompactionMetrics()
         job = plan.job.with_removal(partial(remove_files_of_job, current.store))
-        with planned_version_kept(current, snapshot):
+        with pinned_if_at_risk(current, snapshot):
             rewrites = (runner or InThreads()).map(execute, plan.tasks, job, partial(discard, current.store))
             return Compaction.commit(current, rewrites, runner=runner, file_version=file_version)
 

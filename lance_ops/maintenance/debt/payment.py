@@ -209,7 +209,9 @@ def pay_debt(
         current = taken.snapshot
     if not steps and failed is None:
         status = _status_without_steps(before, plan.waiting)
-        in_vain = tuple(sorted(key for key in fruitless if key not in {due.key for due in before.owed}))
+        in_vain = tuple(
+            sorted({*fruitless} - {due.key for due in before.dues})
+        )  # without steps that rest at any version
         return Payment(status, before, before, waiting=plan.waiting, fruitless=in_vain, past_costs=past)
     after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at, past_costs=past)
     tried = [*passed_over, *(step.key for step in steps)]

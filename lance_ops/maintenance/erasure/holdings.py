@@ -28,7 +28,7 @@ from lance_ops.maintenance.erasure.stated_texts import StatedTexts, stated_texts
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.refs import (
     PINS_DIR,
-    is_expired,
+    is_mark_expired,
     keeps_later_versions,
     list_branches,
     list_tags,
@@ -41,7 +41,7 @@ from lance_ops.snapshot import Snapshot, history
 from lance_ops.table import Fragment, IndexMetadata
 from lance_ops.transactions import CommittedVersion
 
-__all__ = ["BranchHoldings", "Cause", "Holdings", "Search", "Why", "retained_versions"]
+__all__ = ["BranchHoldings", "Cause", "Holdings", "Search", "Why", "retained_and_detached_versions"]
 
 
 class Cause(Enum):
@@ -194,7 +194,8 @@ class Search:
         names = sorted(branches, key=lambda name: -len(branches[name].identifier))  # a parent after its branches
         heads = {name: open_branch(newest, name) for name in names} | {MAIN_BRANCH: newest}
         versions = {
-            name: [self._opened(head, each) for each in retained_versions(head)] for name, head in heads.items()
+            name: [self._opened(head, each) for each in retained_and_detached_versions(head)]
+            for name, head in heads.items()
         }
         for opened in versions.values():
             for version in opened:
@@ -314,7 +315,7 @@ class Search:
             pins, store = list(branch_found.head.store.list(PINS_DIR)), branch_found.head.store
             now = store.now() if pins else None
             for info in pins:
-                if now is not None and is_expired(info, now):  # its process has crashed
+                if now is not None and is_mark_expired(info, now):  # its process has crashed
                     continue
                 pin = pinned_version(info.path)
                 keeps_later = keeps_later_versions(info.path)
@@ -326,7 +327,7 @@ class Search:
         return found
 
 
-def retained_versions(head: Snapshot) -> Iterator[CommittedVersion]:
+def retained_and_detached_versions(head: Snapshot) -> Iterator[CommittedVersion]:
     """Yield every retained version of a branch, the newest first, then its detached ones without transactions."""
     yield from history(head, to_the_end=True)
     if head.committer.takes_detached:

@@ -31,7 +31,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
 from lance_ops.maintenance.erasure.byte_search import ByteSearch
-from lance_ops.maintenance.erasure.holdings import Holdings, Why, retained_versions
+from lance_ops.maintenance.erasure.holdings import Holdings, Why, retained_and_detached_versions
 from lance_ops.maintenance.erasure.report import ExaminedFile
 from lance_ops.maintenance.erasure.row_search import search_unnamed
 from lance_ops.refs import ERASURES_DIR
@@ -142,7 +142,7 @@ def named_by_versions(found: Holdings) -> NamedFiles:
     """Return the files beneath the root of the main branch that a retained or detached version names."""
     named = NamedFiles(found.main.head.uri)
     for branch in found.branches:
-        for committed in retained_versions(branch.head):
+        for committed in retained_and_detached_versions(branch.head):
             named.add(committed.manifest, branch.head.uri)
     return named
 

@@ -16,7 +16,7 @@ from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeatur
 from lance_ops.core.file_names import check_index_name
 from lance_ops.core.schema import Field
 from lance_ops.indices import IndexConfig, RowKey, index_type_for, index_type_of
-from lance_ops.maintenance.cleanup import planned_version_kept
+from lance_ops.maintenance.cleanup import pinned_if_at_risk
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.maintenance.indexing.task_shares import TaskSizes
@@ -58,7 +58,7 @@ def create_scalar_index(
         if same_name and not replace:
             raise InvalidInput(f"{current.uri} has an index {index_name!r} already: pass replace=True or another name")
         field = current.schema.field(column)
-        with planned_version_kept(current, snapshot):
+        with pinned_if_at_risk(current, snapshot):
             new = SegmentBuilder(current, runner, sizes or TaskSizes()).train(kind, field, index_name)
             return commit_segment(current, new, same_name)
 
@@ -101,7 +101,7 @@ def rebuild_index(snapshot: Snapshot, name: str, *, runner: Runner | None = None
         if not segments:
             raise _not_found(current, name)
         kind, field = index_type_of(segments[0]), _indexed_field(current, segments[0])
-        with planned_version_kept(current, snapshot):
+        with pinned_if_at_risk(current, snapshot):
             new = SegmentBuilder(current, runner, TaskSizes()).train(kind, field, name)
             return commit_segment(current, new, segments)
 
@@ -143,7 +143,7 @@ def _optimize(builder: SegmentBuilder, name: str, first: Snapshot, *, skip_unsup
         if skip_unsupported:
             return snapshot
         raise
-    with planned_version_kept(snapshot, first):
+    with pinned_if_at_risk(snapshot, first):
         if deferred or lost or not _can_merge(snapshot, segments):
             return commit_segment(snapshot, builder.train(kind, field, name), segments)
         return commit_segment(snapshot, builder.merge(kind, field, name, opened, tuple(missing)), segments)

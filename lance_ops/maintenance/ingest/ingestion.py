@@ -248,8 +248,9 @@ def _write_files(task: IngestTask) -> WrittenFiles:
             except (RawFileRefused, SchemaMismatch) as error:
                 if not task.sets_aside:
                     raise
+                if not refused:
+                    writer.abort()
                 refused[key] = str(error)
-                writer.abort()
         return WrittenFiles((), {}, refused) if refused else WrittenFiles(tuple(writer.finish()), rows_by_file)
 
 

@@ -33,11 +33,11 @@ from lance_ops.maintenance.ingest.raw_limits import (
 )
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
+    absolute_uri,
     batch_token,
     content_token,
     etag_of,
     failures_of_store,
-    full_uri,
     local_path,
     modified_of,
     moment_of,
@@ -87,7 +87,7 @@ class RawFile:
     """How a landing folder on a local disk listed the file; the reader then refuses links and replaced files."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "uri", full_uri(self.uri))
+        object.__setattr__(self, "uri", absolute_uri(self.uri))
 
     def __repr__(self) -> str:
         return f"RawFile({public_uri(self.uri)!r}, {self.size_bytes}, {self.token!r})"

@@ -47,7 +47,7 @@ MACHINE = "machine"
 """Stands for a limit of the machine, such as that of open files. It says nothing about the file."""
 
 _OF_MACHINE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOBUFS))
-"""No memory is not among them: the process that decodes has a limit of its own, which a file may exceed."""
+"""ENOMEM is not among them: the process that decodes has a limit of its own, which a file may exceed."""
 
 
 @dataclass(frozen=True)

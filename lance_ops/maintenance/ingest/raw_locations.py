@@ -41,11 +41,11 @@ from lance_ops.maintenance.ingest.raw_names import shown_uri
 
 __all__ = [
     "ListedFile",
+    "absolute_uri",
     "batch_token",
     "content_token",
     "etag_of",
     "failures_of_store",
-    "full_uri",
     "local_path",
     "modified_of",
     "moment_of",
@@ -100,7 +100,7 @@ def local_path(uri: str) -> str | None:
     return uri[len(found["scheme"]) + len("://") :] if found["scheme"].lower() in _LOCAL else None
 
 
-def full_uri(uri: str) -> str:
+def absolute_uri(uri: str) -> str:
     """Return a URI that names the same file in every process: a relative path begins in this process's folder."""
     try:
         path = local_path(uri)

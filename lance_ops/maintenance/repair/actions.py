@@ -31,7 +31,7 @@ from lance_ops.table import (
     with_deletion_file,
 )
 from lance_ops.table.manifest import ObjectLocation
-from lance_ops.transactions import DataReplacement, DataReplacementGroup, Delete, PendingFiles, restore_next
+from lance_ops.transactions import DataReplacement, DataReplacementGroup, Delete, PendingFiles, restore_as_next_version
 from lance_ops.writing import commit_operation
 
 __all__ = [
@@ -194,7 +194,7 @@ class RestoreVersion(RepairAction):
         old = snapshot.at(self.version)
         with pinned(old):  # it is committed after the planned version alone, so that it takes back nothing else
             check_restores_no_erased_rows(old)
-            made = restore_next(snapshot.committer, snapshot.store, old.manifest, snapshot.manifest)
+            made = restore_as_next_version(snapshot.committer, snapshot.store, old.manifest, snapshot.manifest)
         return snapshot.with_manifest(made)
 
 

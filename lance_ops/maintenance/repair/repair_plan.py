@@ -218,23 +218,23 @@ class _Draft:
         names.
         """
         found = find_older_unreadable(self.snapshot)
-        unreadable = {finding.version: finding for finding in (*found.removable, *found.needed)}
+        unreadable = {finding.version: finding for finding in (*found.to_set_aside, *found.may_record_work)}
         by_version = unreadable | {damage.version: damage for damage in older if damage.version in unreadable}
         self.refuse((damage for damage in older if damage.version not in unreadable), _ONLY_NEWEST)
-        self.refuse((by_version[finding.version] for finding in found.needed), _MAY_HAVE_RECORDED_WORK)
-        removable = [by_version[finding.version] for finding in found.removable]
+        self.refuse((by_version[finding.version] for finding in found.may_record_work), _MAY_HAVE_RECORDED_WORK)
+        to_set_aside = [by_version[finding.version] for finding in found.to_set_aside]
         if has_row_damages:
-            self.refuse(removable, _ROWS_FIRST)
+            self.refuse(to_set_aside, _ROWS_FIRST)
             return
         try:
-            held = held_versions(self.snapshot) if removable else {}
+            held = held_versions(self.snapshot) if to_set_aside else {}
         except CorruptFile as error:
-            self.refuse(removable, f"{error.path} may name it: mend or delete that, and repair again")
+            self.refuse(to_set_aside, f"{error.path} may name it: mend or delete that, and repair again")
             return
-        for damage in removable:
+        for damage in to_set_aside:
             if damage.version in held:
                 self.refuse([damage], f"{held[damage.version]} names it: delete that, and repair again")
-        moved = tuple(damage.version for damage in removable if damage.version not in held)
+        moved = tuple(damage.version for damage in to_set_aside if damage.version not in held)
         if moved:
             self.actions.append(SetAside(moved))
 

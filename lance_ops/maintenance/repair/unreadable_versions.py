@@ -134,8 +134,8 @@ class OlderUnreadable:
     A version must stay if it may have recorded work that the table still holds.
     """
 
-    removable: tuple[Finding, ...] = ()
-    needed: tuple[Finding, ...] = ()
+    to_set_aside: tuple[Finding, ...] = ()
+    may_record_work: tuple[Finding, ...] = ()
 
 
 def find_unreadable(snapshot: Snapshot) -> UnreadableVersions | None:

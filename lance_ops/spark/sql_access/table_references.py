@@ -129,7 +129,6 @@ class Tables:
     namespace: Namespace | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, Any] | Sequence[Any] | None = field(default=None, repr=False)
-    has_names_in_quotes: bool = False
     pinned: Mapping[str, int] = field(default_factory=dict)
     has_quoted_names: bool = False
 

@@ -35,10 +35,10 @@ __all__ = [
     "REPLACES_PREFIX",
     "TOKEN",
     "TOKENS_DIR",
+    "exclusive_key_properties",
     "find_duplicate_work",
     "load_token_version",
     "may_have_token",
-    "merges_by",
     "save_token",
     "token_of",
 ]
@@ -51,12 +51,12 @@ TOKENS_DIR = "_lance_ops/tokens"
 _EXCLUSIVE_WORK = ((BATCH_PREFIX, "add batch"), (REPLACES_PREFIX, "replace"))
 
 
-def merges_by(keys: Iterable[str]) -> dict[str, str]:
-    """Return the property of a transaction that merges by these keys: of two concurrent ones only one may commit.
+def exclusive_key_properties(keys: Iterable[str]) -> dict[str, str]:
+    """Return the properties of a transaction that merges by these keys: of two concurrent ones only one commits.
 
-    So no key is inserted twice, although inserts of both touch no row of the other.
+    So no key is inserted twice, although the inserts of both touch no row of the other.
     """
-    return {f"{REPLACES_PREFIX}keys={','.join(keys)}": ""}
+    return {f"{REPLACES_PREFIX}keys={','.join(sorted({*keys}))}": ""}
 
 
 def token_of(transaction: Transaction | CommittedVersion) -> str | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lance_ops.transactions.committing.commit_loop import MAX_RETRIES, commit
     from lance_ops.transactions.committing.commit_result import CommitResult
     from lance_ops.transactions.committing.detached_commit import commit_detached
-    from lance_ops.transactions.committing.recovery_commit import commit_past_unreadable, restore_next
+    from lance_ops.transactions.committing.recovery_commit import commit_past_unreadable, restore_as_next_version
 
 __all__ = [
     "MAX_RETRIES",
@@ -20,7 +20,7 @@ __all__ = [
     "commit_clone",
     "commit_detached",
     "commit_past_unreadable",
-    "restore_next",
+    "restore_as_next_version",
 ]
 
 _MODULES = {
@@ -30,7 +30,7 @@ _MODULES = {
     "commit_clone": "clone_commit",
     "commit_detached": "detached_commit",
     "commit_past_unreadable": "recovery_commit",
-    "restore_next": "recovery_commit",
+    "restore_as_next_version": "recovery_commit",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

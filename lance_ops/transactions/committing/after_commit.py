@@ -23,11 +23,17 @@ from lance_ops.transactions.committed import descends_from, read_manifest, read_
 from lance_ops.transactions.committing.before_commit import other_dataset
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["begin_check", "check_made_in_same_dataset", "check_not_stray", "is_made_in_same_dataset", "version_exists"]
+__all__ = [
+    "begin_check",
+    "check_made_in_same_dataset",
+    "check_not_stray",
+    "errors_as_unknown_outcome",
+    "is_made_in_same_dataset",
+]
 
 
 @contextmanager
-def version_exists(transaction: Transaction, made: Manifest) -> Iterator[None]:
+def errors_as_unknown_outcome(transaction: Transaction, made: Manifest) -> Iterator[None]:
     """Raise `CommitStateUnknown` for any error of the block, so that nothing that the version `made` names is deleted.
 
     `IncompatibleTransaction` passes: the block raises it once it has withdrawn the version.

@@ -10,7 +10,7 @@ from lance_ops.core.errors import DatasetAlreadyExists, VersionNotFound
 from lance_ops.store import Store
 from lance_ops.table import WRITER, Manifest, flags_for
 from lance_ops.transactions.committed import read_version
-from lance_ops.transactions.committing.after_commit import version_exists
+from lance_ops.transactions.committing.after_commit import errors_as_unknown_outcome
 from lance_ops.transactions.committing.single_commit import commit_once, remove_transaction_file
 from lance_ops.transactions.operations import Clone
 from lance_ops.transactions.transaction import Transaction
@@ -51,7 +51,7 @@ def _check_alone(committer: Committer, store: Store, transaction: Transaction, m
     two writers that look at the same time, both give up. Our version exists by now. If this check fails, nothing that
     it names may be deleted.
     """
-    with version_exists(transaction, made):
+    with errors_as_unknown_outcome(transaction, made):
         other = _first_of_another(committer, store, made)
         if other is not None:
             committer.withdraw(made.version)
@@ -74,5 +74,8 @@ def _first_of_another(committer: Committer, store: Store, made: Manifest) -> int
     if after.transaction is not None and isinstance(after.transaction.operation, Clone):
         return after.version
     if after.version > made.version + 1:
-        raise VersionNotFound(f"{store.uri}: version {made.version + 1} is gone, so what {after.version} was made from")
+        raise VersionNotFound(
+            f"{store.uri}: version {made.version + 1} is gone, so it is not known which version {after.version} was "
+            "made from"
+        )
     return None

@@ -42,8 +42,8 @@ from lance_ops.transactions.committing.after_commit import (
     begin_check,
     check_made_in_same_dataset,
     check_not_stray,
+    errors_as_unknown_outcome,
     is_made_in_same_dataset,
-    version_exists,
 )
 from lance_ops.transactions.committing.before_commit import check_has_next, check_same_dataset, planned_manifest
 from lance_ops.transactions.committing.commit_lock import commit_lock
@@ -250,7 +250,7 @@ class _Commit:
         check = partial(check_adds_no_violation, newest if newest.version else None, made)
         match self._put(made.version, data, check):
             case Committed(location=location, newest=found):
-                with version_exists(transaction, made):
+                with errors_as_unknown_outcome(transaction, made):
                     ask = partial(is_made_in_same_dataset, self._store, self._committer, made, newest)
                     asked = ask if will_be_listed else begin_check(self._store, ask)
                     check_not_stray(self._store, self._committer, transaction, made, newest, found)

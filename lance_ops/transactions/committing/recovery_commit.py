@@ -16,7 +16,7 @@ from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.operations import Restore
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["commit_past_unreadable", "restore_next"]
+__all__ = ["commit_past_unreadable", "restore_as_next_version"]
 
 _SKIPPED_ROW_IDS = 1 << 32
 _SKIPPED_FRAGMENT_IDS = 1 << 20
@@ -28,7 +28,7 @@ def commit_past_unreadable(committer: Committer, store: Store, readable: Manifes
     """Commit the content of `readable` as the version after `newest`, where no version in between can be read.
 
     How many ids those versions gave out to fragments and rows is not known, so some are skipped. Raises as
-    `restore_next` does.
+    `restore_as_next_version` does.
     """
     num_lost = newest - readable.version
     skipped = _SKIPPED_ROW_IDS * num_lost if readable.uses_stable_row_ids else 0
@@ -38,12 +38,13 @@ def commit_past_unreadable(committer: Committer, store: Store, readable: Manifes
         max_fragment_id=readable.next_fragment_id - 1 + _SKIPPED_FRAGMENT_IDS * num_lost,
         next_row_id=readable.next_row_id + skipped,
     )
-    return restore_next(committer, store, readable, stand_in)
+    return restore_as_next_version(committer, store, readable, stand_in)
 
 
-def restore_next(committer: Committer, store: Store, old: Manifest, newest: Manifest) -> Manifest:
-    """Commit the content of `old` as the version after `newest`, and as no later one: it takes back what it knows of.
+def restore_as_next_version(committer: Committer, store: Store, old: Manifest, newest: Manifest) -> Manifest:
+    """Commit the content of `old` as the version directly after `newest`.
 
+    If another writer made that version, nothing is committed. So only versions that the caller knows are taken back.
     Raises `RetryableConflict` if another writer made the next version, `InvalidInput` if no number is left for one, and
     `CommitStateUnknown` if the outcome is not known yet.
     """

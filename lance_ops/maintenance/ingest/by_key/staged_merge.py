@@ -30,7 +30,7 @@ from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
-from lance_ops.transactions import REPLACES_PREFIX, Append, Delete, PendingFiles
+from lance_ops.transactions import Append, Delete, PendingFiles, exclusive_key_properties
 from lance_ops.writing import commit_operation, create_dataset, write_deletion_files
 
 __all__ = ["KeyedBatches", "merge_batches"]
@@ -77,7 +77,7 @@ def merge_batches(
         request = MergeRequest(on, WhenMatched.UPDATE, inserts=True, deletes_unmatched=True, delete_condition=gone)
     prepared = prepare_distributed_merge(plan_distributed_merge(target, request, SourceRows.of(source)), runner)
     operation = Append(()) if prepared.counts == MergeCounts(0, 0, 0) else prepared.operation
-    named = {**properties, f"{REPLACES_PREFIX}keys={','.join(batches.keys)}": ""}
+    named = {**properties, **exclusive_key_properties(batches.keys)}
     return commit_operation(target, operation, properties=named, pending=prepared.pending), prepared.counts
 
 
