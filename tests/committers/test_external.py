@@ -209,6 +209,18 @@ def test_a_commit_whose_staged_manifest_was_removed_is_no_success(store: LocalSt
     assert committer.latest() == 1 and committer.versions() == [1]
 
 
+def test_its_outcome_is_unknown_also_if_its_row_stays(
+    store: LocalStore, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreError("the database is gone")
+
+    committer = ExternalManifestCommitter(store, rows)
+    monkeypatch.setattr(committer, "_finish", lambda row: False)
+    monkeypatch.setattr(rows, "remove", refuse)
+    assert isinstance(committer.commit(1, b"one"), Unknown)
+
+
 def test_a_newest_row_without_a_manifest_is_corrupt(store: LocalStore, rows: Rows) -> None:
     ExternalManifestCommitter(store, rows).commit(1, b"one")
     rows.insert(ManifestRow(2, f"{manifest_path(2, ManifestNaming.V2)}-{uuid.uuid4()}", 3))

@@ -354,6 +354,12 @@ def test_an_error_of_another_library_keeps_what_was_sent(
     assert len(receiver.take()) == 2 and receiver.num_requests == 2
 
 
+def test_a_mail_of_a_file_whose_name_is_no_text_is_made() -> None:
+    mail = {"to": ["a@x.example"], "sender": "b@x.example", "host": "127.0.0.1", "port": 1, "security": "none"}
+    with pytest.raises(AlertNotSent, match="ConnectionRefusedError"):
+        send(channel(email=mail), replace(ALERT, title="the file \udcff.csv"))
+
+
 def test_a_mail_with_line_breaks_in_its_title_or_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert replace(ALERT, title="a run\nof x failed").subject() == "[trips] a run of x failed"
     monkeypatch.setenv("SENDER", "lake@x.example\nBcc: all@x.example")
@@ -468,6 +474,12 @@ def test_dagsters_own_libraries_tell_slack_and_teams(kind: str, receiver: Receiv
     with pytest.raises(AlertNotSent, match="channel_not_found" if kind == "slack" else "127.0.0.1") as refused:
         send(to, ALERT)
     assert SECRET not in str(refused.value) and "a-token" not in str(refused.value)
+    assert not refused.value.is_final
+    if kind == "slack":
+        receiver.answer = b'{"ok": false, "error": "msg_too_long"}'
+        with pytest.raises(AlertNotSent) as refused:
+            send(to, ALERT)
+        assert refused.value.is_final
     receiver.next_answers = [b"this is no HTTP\r\n\r\n"] * 3
     with pytest.raises(AlertNotSent):
         send(to, ALERT)

@@ -166,6 +166,14 @@ class TestKnownDamages:
         flip(deployment, 0)
         assert self.verified(deployment, *["full"] * 6) == [False] * 6
 
+    def test_a_damaged_tag_stays_red_after_other_commits(self, deployment: Deployment) -> None:
+        deployment.fill(2)
+        deployment.data.tags.create("kept", 1)
+        next(Path(deployment.config.uri, "_refs", "tags").glob("kept*")).write_bytes(b"no tag")
+        assert self.verified(deployment, "full") == [False]
+        deployment.data.insert(deployment.data.to_table(limit=1))
+        assert self.verified(deployment, "quick") == [False]
+
     @pytest.mark.parametrize("from_copy", [True, False])
     def test_a_repair_ends_it(self, deployment: Deployment, tmp_path: Path, from_copy: bool) -> None:
         deployment.fill(3)
