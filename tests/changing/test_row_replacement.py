@@ -14,7 +14,7 @@ import pytest
 
 import lance_ops
 from lance_ops.changing.row_replacement import replace_rows
-from lance_ops.errors import CommitStateUnknown, SchemaMismatch, TooManyConcurrentWriters
+from lance_ops.errors import CommitStateUnknown, IncompatibleTransaction, SchemaMismatch, TooManyConcurrentWriters
 from lance_ops.runners import InThreads
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.writing.fragment_writer import write_fragments
@@ -263,7 +263,7 @@ def test_rows_are_written_again_after_a_concurrent_schema_change(dataset: lance_
     assert {path.name for path in Path(dataset.uri, "data").iterdir()} == named
 
 
-def test_rows_are_written_again_if_the_dataset_was_replaced_by_another(dataset_uri: str) -> None:
+def test_rows_for_a_dataset_do_not_go_to_another_one_in_its_place(dataset_uri: str) -> None:
     first = lance_ops.write_dataset(rows(1, 0), dataset_uri).snapshot
 
     def begin_another() -> None:
@@ -271,7 +271,7 @@ def test_rows_are_written_again_if_the_dataset_was_replaced_by_another(dataset_u
         lance_ops.write_dataset(rows(2, 3), dataset_uri)
 
     runner = Meanwhile(lambda: replaced(first, 1, 10), begin_another)
-    made = replace_rows(first, "day", pa.array([1]), rows(1, 20), runner)
-    assert (runner.calls, made.version) == (3, 2)
-    assert found(lance_ops.dataset(dataset_uri)) == [(1, 20), (2, 3)]
-    assert len(list(Path(dataset_uri, "data").iterdir())) == 2
+    with pytest.raises(IncompatibleTransaction, match="removed, and another one was created in its place"):
+        replace_rows(first, "day", pa.array([1]), rows(1, 20), runner)
+    assert found(lance_ops.dataset(dataset_uri)) == [(2, 3)]
+    assert len(list(Path(dataset_uri, "data").iterdir())) == 1

@@ -47,7 +47,9 @@ def test_compact_plans_and_then_merges(flights: str) -> None:
     assert planned["preview"]["sections"][0]["lines"] == [["3", "0 … 2", "10", "2"]]
     assert "rewrite 3 fragments" in text("compact", flights, "--dry-run")
     assert len(dataset(flights).get_fragments()) == 3
-    bounds = ("--max-source-fragments", "1", "--worst-first", "--max-commits", "3", "--max-seconds", "60")
+    two = answer("compact", flights, "--dry-run", "--max-source-fragments", "2")["preview"]["sections"][0]["lines"]
+    assert [line[:2] for line in two] == [["2", "0 … 1"]]
+    bounds = ("--max-source-fragments", "3", "--worst-first", "--max-commits", "3", "--max-seconds", "60")
     assert len(answer("compact", flights, "--dry-run", *bounds)["preview"]["sections"][0]["lines"]) == 1
     metrics = answer("compact", flights, *bounds)["metrics"]
     assert (metrics["fragments_removed"], metrics["fragments_added"]) == (3, 1)

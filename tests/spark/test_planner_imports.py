@@ -40,7 +40,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("code", "loaded", "unneeded", "most"),
     [
         ("", (), (*_READERS, *_WRITERS, "data_source.options"), 10),
-        ("assert source.schema() == rows", ("data_source.visible_columns",), (*_READERS, *_WRITERS), 130),
+        ("assert source.schema() == rows", ("data_source.visible_columns",), (*_READERS, *_WRITERS), 132),
         (
             "assert len(source.reader(rows).partitions()) == 1",
             ("data_source.table_reader",),
