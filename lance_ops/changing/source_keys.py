@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops import kernels
+from lance_ops.core.arrow import bits_of_floats
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.kernels import read_only
@@ -185,9 +186,7 @@ def _words(column: pa.Array) -> tuple[Int64Array | slice, Uint64Array]:
     if pt.is_boolean(kind):
         return where, present.cast(pa.uint8()).to_numpy().astype(np.uint64)
     if pt.is_floating(kind):
-        numbers = present.to_numpy().astype(np.float64) + 0.0  # -0.0 becomes 0.0
-        numbers[np.isnan(numbers)] = np.nan  # all NaNs get the same bits
-        return where, numbers.view(np.uint64)
+        return where, bits_of_floats(present)
     if not _is_hashed(kind):
         width = kind.bit_width // 8
         stored = np.frombuffer(present.buffers()[1], f"<i{width}")[present.offset : present.offset + len(present)]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.ndarrays import BoolArray
+from lance_ops.core.ndarrays import BoolArray, Uint64Array
 
 __all__ = [
     "array_of_numbers",
@@ -68,6 +68,17 @@ def numbers_of(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         if len(chunk)
     ]
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
+
+
+def bits_of_floats(values: pa.Array) -> Uint64Array:
+    """Return 64 bits of each float of an array without nulls.
+
+    Equal floats have equal bits: so have the two zeros, and all NaNs.
+    """
+    numbers = numbers_of(values).astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    bits: Uint64Array = numbers.view(np.uint64)
+    return bits
 
 
 def truths_of(truths: pa.BooleanArray) -> BoolArray:

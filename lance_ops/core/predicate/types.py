@@ -144,13 +144,13 @@ def whole_and_rest(values: Any, other: pa.DataType, shared: pa.DataType) -> tupl
     unit = _unit(values.type)
     own = pa.duration(unit) if pa.types.is_duration(shared) else pa.timestamp(unit, shared.tz)
     ticks = pc.cast(convert(values, own), pa.int64())
-    length = scalar(max(_PER_SECOND[unit] // _PER_SECOND[_unit(other)], 1), pa.int64())
+    length = scalar(max(TICKS_PER_SECOND[unit] // TICKS_PER_SECOND[_unit(other)], 1), pa.int64())
     whole = pc.divide(ticks, length)  # it drops the fraction of negative ticks, too
     whole = pc.subtract(whole, pc.cast(pc.less(ticks, pc.multiply(whole, length)), pa.int64()))
     return whole, pc.subtract(ticks, pc.multiply(whole, length))
 
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def _unit(kind: pa.DataType) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops import indices, kernels
-from lance_ops.core.arrow import array_of_scalars, numbers_of
+from lance_ops.core.arrow import array_of_scalars, bits_of_floats, numbers_of
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
@@ -150,9 +150,7 @@ def _hashes(known: pa.Array) -> Uint64Array:
     """Hash values that are not null. Equal values have equal hashes: so have the two zeros, and all NaNs."""
     kind = known.type
     if pa.types.is_floating(kind):
-        numbers = numbers_of(known).astype(np.float64) + 0.0  # -0.0 becomes 0.0
-        numbers[np.isnan(numbers)] = np.nan
-        return _mixed(numbers.view(np.uint64))
+        return _mixed(bits_of_floats(known))
     if pa.types.is_boolean(kind):
         known = known.cast(pa.uint8())
     elif pa.types.is_temporal(kind):

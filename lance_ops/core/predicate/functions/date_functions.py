@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.predicate.types import TICKS_PER_SECOND
+
 __all__ = ["date_part", "date_trunc", "is_instant", "is_instant_or_time"]
 
 
@@ -77,7 +79,7 @@ def _since_1970(times: Any) -> Any:
 
 def _epoch(instants: Any) -> Any:
     """Return the seconds since 1970 in UTC."""
-    per_second = _PER_SECOND[instants.type.unit]
+    per_second = TICKS_PER_SECOND[instants.type.unit]
     ticks = pc.cast(instants, pa.int64())
     return pc.divide(pc.cast(ticks, pa.float64(), safe=False), pa.scalar(float(per_second)))
 
@@ -95,7 +97,6 @@ def _within_minute(per_second: int) -> Callable[[Any], Any]:
     return count
 
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DATE_PARTS: dict[str, Callable[[Any], Any]] = {
     "year": pc.year,
     "isoyear": pc.iso_year,
