@@ -1,8 +1,8 @@
 """Name the work of a step, the same in each attempt, so that a later attempt finds the commit of an earlier one.
 
 A step is attempted again by its own retries, and by a re-execution of a run that did not succeed: Dagster asks for one
-when a run was killed, and people ask for one. A re-execution of a run that succeeded is new work,
-and so is one with another configuration.
+when a run was killed, and people ask for one. A re-execution of a run that succeeded is new work, and so is one with
+another configuration.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class CheckEvaluator:
 
 
 def causes_of_red(causes: Iterable[str]) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the metadata that lists what makes a check red; none without causes.
+    """Return the metadata that lists what makes a check red; it is empty without causes.
 
     The text of a cause must be the same in each evaluation, because alerts compare it.
     """

@@ -163,7 +163,7 @@ class Store(ABC):
     def proof_scope(self) -> object:
         """What the proof of a conditional create holds for: stores with an equal value ask the same server.
 
-        It holds no secret, because a process keeps it.
+        It holds no secret, because a process keeps it in memory until it ends.
         """
         return self
 

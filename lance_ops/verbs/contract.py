@@ -171,7 +171,7 @@ class Execution:
 
     @property
     def token_properties(self) -> dict[str, str]:
-        """The transaction properties that hold the token; none without a token."""
+        """The transaction properties that hold the token; they are empty without a token."""
         return {} if self.token is None else {TOKEN: self.token}
 
 

@@ -1,4 +1,4 @@
-"""`date_trunc` where a clock goes back or skips a time: the same moments as the reference."""
+"""`date_trunc` gives the same moments as the reference where a clock goes back or skips a time."""
 
 from __future__ import annotations
 

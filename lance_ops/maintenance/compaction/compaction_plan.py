@@ -41,9 +41,8 @@ class CompactionOptions:
     If a group does not fit into the `max_source_*` limits, only its first fragments that fit are rewritten. The group
     is left alone if they are not worth it. `worst_first` orders the groups by the fragments and then the deleted rows
     that they take away; after a group that does not fit, the plan goes on with smaller ones. No task begins after
-    `max_seconds`, except the first.
-    `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a conflict loses
-    only the groups of its commit.
+    `max_seconds`, except the first. `max_commits` cuts the groups into that many commits: each is there when its tasks
+    are done, and a conflict loses only the groups of its commit.
 
     `only_fragment_ids` leaves all other fragments alone, also those that others add before a plan is made again.
 
@@ -214,7 +213,7 @@ def _fitting(
         if not size.fits(options):
             break
         fitting.append(fragment)
-    rows = size.rows - taken.rows if len(fitting) == len(group) else sum(map(snapshot.num_live_rows, fitting))
+    rows = sum(map(snapshot.num_live_rows, fitting))
     return fitting if _is_worth_rewriting(snapshot, fitting, rows, options) else []
 
 

@@ -178,9 +178,9 @@ def pay_debt(
 ) -> Payment:
     """Take the owed steps on the newest version, at most `max_bytes` by their prices, and return how it ended.
 
-    Steps named in `fruitless` are passed over, by a dated key at that version and by a plain one at any, and
-    `past_costs` correct the prices; see `Payment`. An error of this
-    library ends the payment as failed, and steps that were committed before stay. Other errors are raised.
+    Steps named in `fruitless` are passed over: those with a dated key at its version, and those with a plain key at any
+    version. `past_costs` correct the prices; see `Payment`. An error of this library ends the payment as failed, and
+    steps that were committed before stay. Other errors are raised.
     """
     policy, priced_by = policy or DebtPolicy(), past_costs or PastCosts()
     past = priced_by
@@ -209,9 +209,8 @@ def pay_debt(
         current = taken.snapshot
     if not steps and failed is None:
         status = _status_without_steps(before, plan.waiting)
-        in_vain = tuple(
-            sorted({*fruitless} - {due.key for due in before.dues})
-        )  # without steps that rest at any version
+        resting = {due.key for due in before.dues}  # plain keys say nothing of this version
+        in_vain = tuple(sorted({*fruitless} - resting))
         return Payment(status, before, before, waiting=plan.waiting, fruitless=in_vain, past_costs=past)
     after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at, past_costs=past)
     tried = [*passed_over, *(step.key for step in steps)]
@@ -227,7 +226,7 @@ def pay_debt(
 
 
 def unpaid(debt: TableDebt, fruitless: Collection[str]) -> tuple[Due, ...]:
-    """Return what is owed, but for the fruitless steps: those named at this version, and those named by a plain key."""
+    """Return the owed steps without the fruitless ones, which are named by their dated key or by their plain key."""
     return tuple(due for due in debt.owed if dated_key(due, debt) not in fruitless and due.key not in fruitless)
 
 

@@ -203,7 +203,7 @@ class Tables:
         return TableDescription(uri, self.storage_options)
 
     def open(self, table: TableDescription, clause: VersionClause | None = None) -> LanceDataset:
-        """Open a version, by default the newest one. Raises `UnsupportedFeature` beside names in double quotes."""
+        """Open a version, by default the newest one. Raises `UnsupportedFeature` if names are in double quotes."""
         if self.has_quoted_names:
             raise UnsupportedFeature(
                 "names in double quotes (spark.sql.ansi.doubleQuotedIdentifiers) in a statement on a Lance table: "

@@ -63,7 +63,7 @@ def _check_alone(committer: Committer, store: Store, transaction: Transaction, m
 def _first_of_another(committer: Committer, store: Store, made: Manifest) -> int | None:
     """Return a version that another writer's creation made, None if every version was made from ours.
 
-    Raises `VersionNotFound` if the versions that would tell are gone.
+    Raises `VersionNotFound` if a clean-up has removed the version that would show it.
     """
     versions = committer.versions()
     lower = [version for version in versions if version < made.version]

@@ -103,8 +103,8 @@ def count_matches(
 
     `unmatched` also counts the other rows for which it is true. With `counts_source`, the source rows that match are
     counted, each once. With `fragment_ids`, no row of other fragments is looked at. Tasks call `digest` with the
-    addresses of the rows that they found. Files between the steps are beneath the table's `data`, and are
-    removed in the end. Raises as `plan_distributed_merge` does.
+    addresses of the rows that they found. Files between the steps are beneath the table's `data`, and are removed in
+    the end. Raises as `plan_distributed_merge` does.
     """
     request = MergeRequest(
         on,

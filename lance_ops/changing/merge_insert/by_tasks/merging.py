@@ -177,7 +177,7 @@ def plan_distributed_merge(
 
 
 def prepare_distributed_merge(plan: DistributedMerge, runner: Runner) -> PreparedMerge:
-    """Run the tasks; on an error all files are deleted. The files between the steps are then removed, too."""
+    """Run the tasks; on an error all files are deleted. The files between the steps are removed in any case."""
     work = MergeWork(plan, runner, new_folder(), SnapshotReference.of(plan.snapshot))
     try:
         joined = work.join(*work.shuffle())
