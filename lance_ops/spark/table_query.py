@@ -29,7 +29,13 @@ from lance_ops.core.redaction import public_uri
 from lance_ops.core.schema import split_path
 from lance_ops.reading import UserFilter, bind_filter, plan_scan
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
+from lance_ops.spark.data_source import (
+    BlobHandling,
+    LanceReader,
+    SourceOptions,
+    check_blob_handling,
+    visible_schema,
+)
 from lance_ops.spark.planned_read import planned_frame
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.session_kind import check_is_running
@@ -47,6 +53,7 @@ class TableQuery:
     predicate: Predicate | None = None
     columns: tuple[str, ...] | None = None
     num_rows: int | None = None
+    blob_handling: BlobHandling | None = None
 
     @property
     def title(self) -> str:
@@ -125,6 +132,7 @@ class TableQuery:
             "filter": None if self.predicate is None else self.predicate.to_sql(),
             "columns": None if self.columns is None else json.dumps(self.columns),
             "rows_needed": str(self.num_rows) if self.num_rows else None,
+            "blob_handling": self.blob_handling,
             "case_sensitive": str(session_case_rule(self.session).value).lower(),
         }
         return {name: value for name, value in options.items() if value is not None}
@@ -150,12 +158,16 @@ def table(
     asof: datetime | str | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
+    blob_handling: BlobHandling | None = None,
 ) -> TableQuery:
     """Open a table to read it in Spark; `version` and `asof` are as in `lance_ops.dataset`.
 
+    `blob_handling` is as the option of `format("lance")`: `all_binary` reads blobs as bytes, and
+    `blobs_descriptions`, the default, as descriptions of where their bytes are.
+
     The version is settled here, and the errors are those of `lance_ops.dataset`. No plan of Spark shows the storage
-    options. Raises `InvalidInput` for a URI that holds a secret, without showing it, and `WrongType` for a truth value
-    as the version, which Python takes for a number.
+    options. Raises `InvalidInput` for a URI that holds a secret, without showing it, and for another `blob_handling`,
+    and `WrongType` for a truth value as the version, which Python takes for a number.
     """
     check_is_running(session)
     if isinstance(version, bool):
@@ -163,5 +175,6 @@ def table(
     path = fspath(uri)
     if public_uri(path) != path:
         raise InvalidInput("a URI with a password, token or signature in it: pass credentials in storage_options")
+    check_blob_handling("blob_handling", blob_handling)
     opened = dataset(path, version, asof, storage_options=storage_options)
-    return TableQuery(session, opened.snapshot)
+    return TableQuery(session, opened.snapshot, blob_handling=blob_handling)

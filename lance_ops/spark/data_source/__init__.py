@@ -14,7 +14,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader, change_stream_schema
     from lance_ops.spark.data_source.hidden_frames import without_frames
-    from lance_ops.spark.data_source.options import SourceOptions
+    from lance_ops.spark.data_source.options import BlobHandling, SourceOptions, check_blob_handling
     from lance_ops.spark.data_source.pushing_reader import PushingReader
     from lance_ops.spark.data_source.refused_stream import RefusedStream
     from lance_ops.spark.data_source.source import LanceSource
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.data_source.visible_columns import visible_schema
 
 __all__ = [
+    "BlobHandling",
     "FragmentsWritten",
     "LanceChangeReader",
     "LanceReader",
@@ -40,6 +41,7 @@ __all__ = [
     "WritePlan",
     "change_schema",
     "change_stream_schema",
+    "check_blob_handling",
     "plan_write",
     "read_changes",
     "visible_schema",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "BlobHandling": "options",
     "FragmentsWritten": "spark_writers",
     "LanceChangeReader": "change_stream",
     "LanceReader": "table_reader",
@@ -61,6 +64,7 @@ _MODULES = {
     "WritePlan": "table_writer",
     "change_schema": "version_changes",
     "change_stream_schema": "change_stream",
+    "check_blob_handling": "options",
     "plan_write": "table_writer",
     "read_changes": "version_changes",
     "visible_schema": "visible_columns",

@@ -52,7 +52,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal, get_args
 
 from lance_ops import refs
 from lance_ops.committers import open_root
@@ -65,7 +65,10 @@ from lance_ops.snapshot import Snapshot, snapshot_as_of
 from lance_ops.spark.translation import FRAGMENT_ID, CaseRule, is_hint
 from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 
-__all__ = ["SourceOptions"]
+__all__ = ["BlobHandling", "SourceOptions", "check_blob_handling"]
+
+BlobHandling = Literal["all_binary", "blobs_descriptions"]
+"""What a read gives of blobs: their bytes, or descriptions of where these are."""
 
 _STORAGE = "storage_options."
 _CATALOGS_OWN = frozenset(["owner", "provider"])
@@ -110,7 +113,6 @@ _CONTRADICTIONS = (
     ("merge_schema", "overwrite_schema", _ONE_SCHEMA),
     ("batch", "replace_where", "contradict each other, since a replacement may be repeated as it is"),
 )
-_BLOB_HANDLINGS = ("all_binary", "blobs_descriptions")
 _FOR_READING = (
     *("version", "timestamp", "tag", "branch", "filter", "columns", "blob_handling"),
     *("with_row_id", "with_row_address", "with_fragment_id", "with_version_columns"),
@@ -281,6 +283,12 @@ class SourceOptions:
             return None
 
 
+def check_blob_handling(name: str, given: str | None) -> None:
+    """Raise `InvalidInput` for a value of the option that is neither None nor a `BlobHandling`."""
+    if given is not None and given not in get_args(BlobHandling):
+        raise InvalidInput(f"option {name!r} is {' or '.join(map(repr, get_args(BlobHandling)))}, not {given!r}")
+
+
 def _known_options(name: str, known: Collection[str]) -> str:
     """Return the options that there are, after the one that the user may have meant."""
     spelled = {each.replace("_", ""): each for each in known}
@@ -323,8 +331,7 @@ def _names(name: str, text: str) -> tuple[str, ...]:
 
 
 def _blob_handling(name: str, text: str) -> str:
-    if text not in _BLOB_HANDLINGS:
-        raise InvalidInput(f"option {name!r} is {' or '.join(map(repr, _BLOB_HANDLINGS))}, not {text!r}")
+    check_blob_handling(name, text)
     return text
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import Runner
+from lance_ops.spark.data_source import BlobHandling, check_blob_handling
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.session_kind import check_is_running, is_switched_on
 from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
@@ -53,6 +54,7 @@ def sql(
     storage_options: Mapping[str, str] | None = None,
     runner: Runner | None = None,
     raw_storage_options: Mapping[str, str] | None = None,
+    blob_handling: BlobHandling | None = None,
 ) -> DataFrame:
     """Run one statement; docs/spark.md lists those that Lance tables understand.
 
@@ -61,16 +63,24 @@ def sql(
     `namespace` is as in `use_namespace`, for this statement only. `storage_options` open the tables that are named by a
     path; no plan of Spark shows them. `raw_storage_options` are fsspec's options for the files of COPY INTO. The runner
     executes the tasks of changes and of maintenance; it is `OnSpark` of the session by default. Changes happen at once;
-    queries are as lazy as `spark.sql`.
+    queries are as lazy as `spark.sql`. `blob_handling` is as in `lance_ops.spark.table`, for the tables that the
+    statement's queries read. By default the queries of INSERT and CREATE TABLE and the source of MERGE read the bytes
+    of blobs, and every other query, condition and value reads descriptions.
 
     Raises `InvalidInput` where a statement on a Lance table does not parse, `UnsupportedFeature` naming what is
     understood for one that is not, and what the verb of the statement raises. The errors of Spark are its own.
     """
     check_is_running(session)
+    check_blob_handling("blob_handling", blob_handling)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
     reader = Reader(query)
     tables = Tables(
-        session, known, dict(storage_options or {}), args, has_quoted_names=_has_quoted_names(session, reader)
+        session,
+        known,
+        dict(storage_options or {}),
+        args,
+        has_quoted_names=_has_quoted_names(session, reader),
+        blob_handling=blob_handling,
     )
     statement = Statement(reader, tables, runner or OnSpark(session), dict(raw_storage_options or {}))
     head = reader.next.upper if reader.next is not None else ""

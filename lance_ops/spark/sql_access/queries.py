@@ -208,7 +208,7 @@ def _end_of_sample(words: Sequence[Word], start: int) -> int:
 def _read(reference: _Reference, needs: QueryNeeds, tables: Tables, *, has_escapes: bool) -> TableQuery:
     """Return what the query needs of the table."""
     snapshot = tables.open(reference.found, reference.clause).snapshot
-    query = TableQuery(tables.session, snapshot)
+    query = TableQuery(tables.session, snapshot, blob_handling=tables.blob_handling)
     names = snapshot.schema.names
     translation = ConditionTranslation(
         snapshot.schema, tables.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes, args=tables.args
@@ -230,7 +230,7 @@ def _read(reference: _Reference, needs: QueryNeeds, tables: Tables, *, has_escap
 
 def _shape(read: TableQuery) -> DataFrame:
     """Return a DataFrame without rows that has all columns of the table."""
-    columns = visible_schema(SourceOptions(path=read.snapshot.uri), read.snapshot)
+    columns = visible_schema(SourceOptions(path=read.snapshot.uri, blob_handling=read.blob_handling), read.snapshot)
     return read.session.createDataFrame([], from_arrow_schema(columns))
 
 

@@ -26,6 +26,7 @@ from lance_ops.core.file_names import MAIN_BRANCH
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.snapshot import Snapshot
+from lance_ops.spark.data_source import BlobHandling
 from lance_ops.spark.sql_access.words import Kind, Reader
 from lance_ops.spark.translation import CaseRule, quoted_path, session_case_rule
 
@@ -122,7 +123,7 @@ class Tables:
 
     `args` are the values of the parameters in its queries, as `SparkSession.sql` takes them. A table in `pinned`, by
     its URI, is read at that version where the statement names none. `has_quoted_names` says that the statement has
-    names in double quotes, which only Spark reads as names.
+    names in double quotes, which only Spark reads as names. `blob_handling` is that of the tables that queries read.
     """
 
     session: SparkSession
@@ -131,10 +132,18 @@ class Tables:
     args: Mapping[str, Any] | Sequence[Any] | None = field(default=None, repr=False)
     pinned: Mapping[str, int] = field(default_factory=dict)
     has_quoted_names: bool = False
+    blob_handling: BlobHandling | None = None
 
     def reading(self, snapshot: Snapshot) -> Tables:
         """Return the same names, of which those of this table, by path or by name, mean this version."""
         return replace(self, pinned={snapshot.uri: snapshot.version})
+
+    def to_write(self) -> Tables:
+        """Return the same names for a query whose rows are written: of blobs it reads the bytes, unless told otherwise.
+
+        A description of where bytes are says nothing in another table.
+        """
+        return self if self.blob_handling is not None else replace(self, blob_handling="all_binary")
 
     def spark_sql(self, text: str, **frames: Any) -> DataFrame:
         """Return what Spark makes of a text in which `{name}` stands for a frame, with the statement's parameters.

@@ -59,7 +59,7 @@ def _create_table(statement: Statement) -> DataFrame | None:
     using = reader.name("a format").lower() if reader.accept("USING") else None
     table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)
     if table is None:
-        return lance_query(reader.text, statement.tables)
+        return lance_query(reader.text, statement.tables.to_write())
     options: dict[str, str] = {}
     while reader.accept_any("TBLPROPERTIES", "OPTIONS"):
         options |= statement.properties()
@@ -75,7 +75,8 @@ def _create_table(statement: Statement) -> DataFrame | None:
             declared = _declared(columns or "")
             create_table(statement.tables.session, declared, table.location, mode, options, table.storage_options)
         else:
-            write_with(run_query(query, statement.tables), table.location, mode, options, table.storage_options)
+            rows = run_query(query, statement.tables.to_write())
+            write_with(rows, table.location, mode, options, table.storage_options)
     except DatasetAlreadyExists:
         if not keep:
             raise DatasetAlreadyExists(
@@ -185,7 +186,8 @@ def _computed_values(statement: Statement, opened: LanceDataset, name: str, expr
     asked = {part for column in columns for part in name_parts(column)}
     read = {found for each in asked if (found := statement.case_rule.find(each, names)) is not None}
     paths = [f"`{each}`" if "." in each else each for each in names if each in read]
-    rows = TableQuery(statement.tables.session, opened.snapshot).select(*paths, ROW_ADDRESS).load()
+    table = TableQuery(statement.tables.session, opened.snapshot, blob_handling=statement.tables.blob_handling)
+    rows = table.select(*paths, ROW_ADDRESS).load()
     return statement.rows_for(rows.select(ROW_ADDRESS, expr(expression).alias(name)), opened)
 
 

@@ -61,7 +61,7 @@ def _merge(statement: Statement) -> DataFrame | None:
     clauses = read_clauses(reader, table.qualifier, table.name)
 
     def attempt(current: Snapshot) -> MergeCounts:
-        frame = run_query(query, statement.tables.reading(current))
+        frame = run_query(query, statement.tables.reading(current).to_write())
         return _Merge(statement, table.qualifier, frame, source, condition, clauses).execute(current)
 
     done = statement.retried(statement.tables.open(table.description), attempt)
