@@ -109,6 +109,21 @@ def test_sql_that_is_shown_is_run(spark: SparkSession, tmp_path: Path, capsys: p
 
 
 @pytest.mark.spark
+def test_blobs_that_are_shown_are_written_and_read(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use_namespace(spark, tmp_path)
+    try:
+        run(shown("Blobs"), {"spark": spark})
+    finally:
+        use_namespace(spark, None)
+    assert re.findall(r"\| +(\d+)\|", capsys.readouterr().out) == ["3", "3"]
+    for name in ("docs", "copy"):
+        (blob,) = lance_ops.dataset(tmp_path / f"{name}.lance").take_blobs("content", indices=[0])
+        assert blob is not None and blob.readall() == b"ABC"
+
+
+@pytest.mark.spark
 def test_writes_reads_and_a_stream_that_are_shown_are_run(spark: SparkSession, tmp_path: Path) -> None:
     flights, elsewhere = tmp_path / "flights.lance", Elsewhere(tmp_path)
     days = spark.range(62).selectExpr("id", "id AS delay", "date_add(DATE '2026-01-01', int(id % 31)) AS day")

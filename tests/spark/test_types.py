@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lance_ops.arrow import bfloat16_array
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.spark.translation import schema_for_spark, schema_from_spark
+from lance_ops.spark.translation import keep_types, schema_for_spark, schema_from_spark
 
 BRAIN = pa.field("b", pa.binary(2), metadata={"ARROW:extension:name": "lance.bfloat16", "ARROW:extension:metadata": ""})
 """A column of bfloat16 as a table stores it."""
@@ -143,6 +143,25 @@ def test_hints_may_come_as_properties_in_any_case_and_win_over_metadata() -> Non
     assert table.field("s").type == pa.struct([("w", pa.list_(pa.float32(), 3))])
 
 
+def test_a_hint_marks_bytes_as_blobs_also_within_structs() -> None:
+    metadata = {"SPARK::metadata::json": json.dumps({"lance.encoding": "blob"})}
+    within = pa.struct([("content", pa.binary())])
+    spark = pa.schema([("Content", pa.binary()), ("s", within), pa.field("m", pa.binary(), metadata=metadata)])
+    properties = {"content.Lance.Encoding": "BLOB", "s.content.lance.encoding": "blob"}
+    table = schema_from_spark(spark, properties)
+    for field in (table.field("Content"), table.field("s").type.field("content"), table.field("m")):
+        assert (field.type, field.metadata) == (pa.large_binary(), {b"lance-encoding:blob": b"true"})
+
+
+def test_a_column_that_looks_the_same_keeps_its_mark_and_only_a_hint_gives_it_one() -> None:
+    spark = pa.schema([("b", pa.binary())])
+    blobs = schema_from_spark(spark, {"b.lance.encoding": "blob"})
+    plain = schema_from_spark(spark)
+    assert keep_types(plain, blobs).equals(blobs, check_metadata=True)
+    assert keep_types(blobs, plain).equals(blobs, check_metadata=True)
+    assert keep_types(plain, plain).equals(plain, check_metadata=True)
+
+
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
@@ -152,6 +171,8 @@ def test_hints_may_come_as_properties_in_any_case_and_win_over_metadata() -> Non
         ({"v.arrow.fixed-size-list.size": "\u0663"}, "arrow.fixed-size-list.size must be a positive number"),
         ({"i.arrow.float16": "true"}, "column 'i': arrow.float16 is for floats"),
         ({"i.arrow.bfloat16": "true"}, "column 'i': arrow.bfloat16 is for bytes"),
+        ({"i.lance.encoding": "blob"}, "column 'i': lance.encoding 'blob' is for bytes, not int32"),
+        ({"i.lance.encoding": "zstd"}, "column 'i': lance.encoding is 'blob', not 'zstd'"),
     ],
 )
 def test_a_hint_that_fits_nothing_is_refused(properties: dict[str, str], message: str) -> None:

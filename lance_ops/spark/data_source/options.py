@@ -41,8 +41,8 @@ rows.
     data_storage_version, enable_stable_row_ids,
     max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
     storage_options.<key>             for the object store; Spark may show them in plans, `private_format` does not
-    <column>.arrow.fixed-size-list.size, <column>.arrow.float16, <column>.arrow.bfloat16
-                                      types of a new table, see `types`
+    <column>.arrow.fixed-size-list.size, <column>.arrow.float16, <column>.arrow.bfloat16, <column>.lance.encoding
+                                      types of a new table, and which of its columns hold blobs, see `types`
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ The table's Arrow schema decides. Spark sees each column in the one shape that i
 Three hints in a field's metadata (`arrow.fixed-size-list.size`, `arrow.float16`, `arrow.bfloat16`) keep what the shape
 loses. A read shows them to Spark, and a new table made from such a DataFrame gets the original types. Hints may also
 come as `<column>.<hint>` properties. An append needs no hint, because rows are cast to the table's types. Bytes that
-are marked as blobs become `large_binary` in a new table, as other writers store them.
+are marked as blobs become `large_binary` in a new table, as other writers store them. The mark is the metadata
+`lance-encoding:blob` = `true`, or the hint `lance.encoding` = `blob`, which writes that metadata.
 
 This module does not import pyspark. Spark's own Arrow schema (`pyspark.sql.pandas.types`) follows from the shape.
 """
@@ -43,6 +44,7 @@ from lance_ops.core.schema import BFLOAT16
 
 __all__ = [
     "BFLOAT16_HINT",
+    "ENCODING_HINT",
     "FIXED_SIZE_HINT",
     "FLOAT16_HINT",
     "is_hint",
@@ -54,7 +56,10 @@ __all__ = [
 FIXED_SIZE_HINT = "arrow.fixed-size-list.size"
 FLOAT16_HINT = "arrow.float16"
 BFLOAT16_HINT = "arrow.bfloat16"
+ENCODING_HINT = "lance.encoding"
 
+_HINTS = (FIXED_SIZE_HINT, FLOAT16_HINT, BFLOAT16_HINT, ENCODING_HINT)
+_BLOB = "blob"
 _SPARK_METADATA = b"SPARK::metadata::json"
 _MAX_PRECISION = 38
 
@@ -125,14 +130,14 @@ def keep_types(new: pa.Schema, old: pa.Schema) -> pa.Schema:
         before = old.field(position)
         same = _bare(_shape(before.type, before.name)) == _bare(_shape(field.type, field.name))
         # Spark keeps this type, so only a hint can have changed it.
-        return before if same and _hints(field) in ({}, _hints(before)) else field
+        return before if same and _marks(field) in ({}, _marks(before)) else field
 
     return pa.schema([field_of(field) for field in new])
 
 
 def is_hint(property_name: str) -> bool:
     """Whether a table property is a hint about a column's type."""
-    return property_name.lower().endswith((f".{FIXED_SIZE_HINT}", f".{FLOAT16_HINT}", f".{BFLOAT16_HINT}"))
+    return property_name.lower().endswith(tuple(f".{hint}" for hint in _HINTS))
 
 
 def _field_for_spark(field: pa.Field, path: str) -> pa.Field:
@@ -210,6 +215,15 @@ def _hints(field: pa.Field) -> dict[str, Any]:
     return hints
 
 
+def _marks(field: pa.Field) -> dict[str, Any]:
+    """Return the field's hints, and whether its metadata marks its bytes as blobs."""
+    return _hints(field) | ({ENCODING_HINT: _BLOB} if _is_marked_as_blob(field.metadata or {}) else {})
+
+
+def _is_marked_as_blob(metadata: Mapping[bytes, bytes]) -> bool:
+    return metadata.get(BLOB_KEY.encode()) == b"true"
+
+
 def _is_bfloat16(field: pa.Field) -> bool:
     """Return whether a field is of the extension type, or of its bytes, which its metadata names."""
     if isinstance(field.type, pa.BaseExtensionType):
@@ -235,6 +249,7 @@ def _field_from_spark(field: pa.Field, path: str, hints: dict[str, str]) -> pa.F
     size = hints.pop(f"{path}.{FIXED_SIZE_HINT}".lower(), spark_metadata.pop(FIXED_SIZE_HINT, None))
     half = hints.pop(f"{path}.{FLOAT16_HINT}".lower(), spark_metadata.pop(FLOAT16_HINT, None))
     brain = hints.pop(f"{path}.{BFLOAT16_HINT}".lower(), spark_metadata.pop(BFLOAT16_HINT, None))
+    encoding = hints.pop(f"{path}.{ENCODING_HINT}".lower(), spark_metadata.pop(ENCODING_HINT, None))
     arrow_type = _table_type(field.type, path, hints)
     if str(half).lower() == "true":
         arrow_type = _with_float16(arrow_type, path)
@@ -248,9 +263,19 @@ def _field_from_spark(field: pa.Field, path: str, hints: dict[str, str]) -> pa.F
     for key, value in spark_metadata.items():
         if not key.startswith("__"):
             arrow_metadata[key.encode()] = (value if isinstance(value, str) else json.dumps(value)).encode()
-    if pt.is_binary(arrow_type) and arrow_metadata.get(BLOB_KEY.encode()) == b"true":
+    if encoding is not None:
+        _check_encoding(str(encoding), arrow_type, path)
+        arrow_metadata[BLOB_KEY.encode()] = b"true"
+    if pt.is_binary(arrow_type) and _is_marked_as_blob(arrow_metadata):
         arrow_type = pa.large_binary()
     return pa.field(field.name, arrow_type, nullable=True, metadata=arrow_metadata or None)
+
+
+def _check_encoding(encoding: str, arrow_type: pa.DataType, path: str) -> None:
+    if encoding.lower() != _BLOB:
+        raise InvalidInput(f"column {path!r}: {ENCODING_HINT} is {_BLOB!r}, not {encoding!r}")
+    if not (pt.is_binary(arrow_type) or pt.is_large_binary(arrow_type)):
+        raise InvalidInput(f"column {path!r}: {ENCODING_HINT} {_BLOB!r} is for bytes, not {arrow_type}")
 
 
 def _table_type(arrow_type: pa.DataType, path: str, hints: dict[str, str]) -> pa.DataType:

@@ -105,6 +105,20 @@ def test_a_caller_chooses_what_queries_read_of_blobs(spark: SparkSession, run: A
             call()
 
 
+def test_a_declared_column_of_bytes_is_one_of_blobs_by_the_hint(run: Any, docs: Path) -> None:
+    hint = "TBLPROPERTIES ('content.lance.encoding' = 'blob')"
+    run(f"CREATE TABLE d (id BIGINT, content BINARY) USING lance {hint}")
+    run("INSERT INTO d VALUES (1, X'4142')")
+    assert bytes_of(docs, "d") == {1: b"AB"}
+    run(f"CREATE TABLE e USING lance {hint} AS SELECT 1L AS id, X'43' AS content")
+    assert bytes_of(docs, "e") == {1: b"C"}
+    run("CREATE TABLE f USING lance AS SELECT 1L AS id, X'43' AS content")
+    run(f"CREATE OR REPLACE TABLE f USING lance {hint} AS SELECT 2L AS id, X'44' AS content")
+    assert bytes_of(docs, "f") == {2: b"D"}
+    with pytest.raises(InvalidInput, match="column 'id': lance.encoding 'blob' is for bytes, not int64"):
+        run("CREATE TABLE g (id BIGINT) USING lance TBLPROPERTIES ('id.lance.encoding' = 'blob')")
+
+
 def test_a_large_table_of_blobs_is_read_by_tasks(
     spark: SparkSession, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
