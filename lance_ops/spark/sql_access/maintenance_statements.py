@@ -5,6 +5,7 @@ Where Delta has the statement, too, the result has the columns of Delta's.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -35,7 +36,12 @@ _OPTIMIZE_OPTIONS: dict[str, Callable[[str], Any]] = {
     "max_seconds": float,
     "worst_first": read_switch,
 }
-_VACUUM_OPTIONS: dict[str, Callable[[str], Any]] = {"retain_versions": int, "delete_rate_limit": int}
+_REFUSES_TAGGED = "error_if_tagged_old_versions"
+_VACUUM_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "retain_versions": int,
+    "delete_rate_limit": int,
+    _REFUSES_TAGGED: read_switch,
+}
 _HISTORY = (
     "version bigint, timestamp timestamp, operation string, operationMetrics map<string, bigint>, "
     "tags array<string>, userMetadata map<string, string>"
@@ -84,7 +90,8 @@ def _optimize(statement: Statement) -> DataFrame | None:
 def _vacuum(statement: Statement) -> DataFrame | None:
     """VACUUM t [RETAIN n HOURS] [WITH (option = value, …)] [DRY RUN]; see `_VACUUM_OPTIONS`.
 
-    Without RETAIN and `retain_versions` versions younger than two weeks are kept.
+    Without RETAIN and `retain_versions` versions younger than two weeks are kept. Versions with a tag stay, or with
+    `error_if_tagged_old_versions` refuse the statement. DRY RUN lists every file.
     """
     reader = statement.reader
     table = statement.table()
@@ -95,12 +102,14 @@ def _vacuum(statement: Statement) -> DataFrame | None:
         age = timedelta(hours=reader.number("a number of hours"))
         if not reader.accept_any("HOURS", "HOUR"):
             raise reader.error("HOURS")
-    options = statement.options("VACUUM", _VACUUM_OPTIONS)
+    options = {_REFUSES_TAGGED: False, **statement.options("VACUUM", _VACUUM_OPTIONS)}
     is_dry = reader.accept("DRY", "RUN")
     reader.end()
     opened = statement.tables.open(table)
     if is_dry:
-        found = opened.explain_cleanup_old_versions(age, **options, include_files=True, runner=statement.runner)
+        found = opened.explain_cleanup_old_versions(
+            age, **options, include_files=True, max_files=sys.maxsize, runner=statement.runner
+        )
         return statement.result("path string", [(path,) for path in found.candidate_files])
     done = opened.cleanup_old_versions(age, **options, runner=statement.runner)
     removed = (

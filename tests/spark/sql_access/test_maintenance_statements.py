@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,28 @@ def test_a_vacuum_keeps_as_many_versions_as_it_is_told(run: Any, lake: Path) -> 
     assert len([name for name in listed if name.endswith(".manifest")]) == 2
     assert first(run(f"VACUUM numbers RETAIN 0 HOURS {kept}"))["metrics"]["versionsRemoved"] == 2
     assert [each["version"] for each in LanceDataset(lake / "numbers.lance").versions()] == [3, 4]
+
+
+def test_a_vacuum_keeps_tagged_versions_unless_it_is_to_refuse_them(run: Any, lake: Path) -> None:
+    run("CREATE TAG kept ON numbers VERSION AS OF 1")
+    for row in range(2):
+        run(f"DELETE FROM numbers WHERE id = {row}")
+    listed = {Path(path).name for (path,) in run("VACUUM numbers RETAIN 0 HOURS DRY RUN").collect()}
+    assert len([name for name in listed if name.endswith(".manifest")]) == 1
+    for end in ("", " DRY RUN"):
+        with pytest.raises(InvalidInput, match="kept"):
+            run(f"VACUUM numbers RETAIN 0 HOURS WITH (error_if_tagged_old_versions = true){end}")
+    assert first(run("VACUUM numbers RETAIN 0 HOURS"))["metrics"]["versionsRemoved"] == 1
+    assert [each["version"] for each in LanceDataset(lake / "numbers.lance").versions()] == [1, 3]
+    assert run("SELECT count(*) AS n FROM numbers VERSION AS OF 'kept'").collect()[0].n == 10
+
+
+def test_a_dry_run_lists_every_file(run: Any, lake: Path) -> None:
+    lost = [lake / "numbers.lance" / "data" / f"{number:024x}.lance" for number in range(1_001)]
+    for path in lost:
+        path.touch()
+        os.utime(path, (0, 0))
+    assert run("VACUUM numbers DRY RUN").count() == len(lost)
 
 
 def test_statistics_are_measured_of_all_or_some_columns(run: Any, lake: Path) -> None:
