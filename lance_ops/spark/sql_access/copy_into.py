@@ -6,16 +6,19 @@ import glob
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, ObjectNotFound, RawFileRefused, UnsupportedFeature
 from lance_ops.core.redaction import public_uri
-from lance_ops.core.schema import SchemaMode
+from lance_ops.core.schema import CaseRule, SchemaMode
 from lance_ops.maintenance.ingest import (
+    ExtraColumns,
     IngestBatch,
     IngestOptions,
+    MissingColumns,
     RawReading,
     TextReading,
     failures_of_store,
@@ -66,20 +69,38 @@ _OF_CSV: dict[str, _Option] = {
     "quote": ("quote", str),
     "escape": ("escape", str),
     "nullValue": ("null_values", _one),
+    "decimal_point": ("decimal_point", str),
+    "thousands": ("thousands", str),
+    "skip_lines": ("skip_lines", int),
 }
 _OPTIONS_BY_FORMAT: dict[str, dict[str, _Option]] = {"csv": _OF_CSV | _OF_ALL_TEXT, "json": _OF_ALL_TEXT}
-"""By format, the field of `TextReading` that an option of Spark's readers means, and what reads its value."""
+"""By format, the field of `TextReading` that an option means, and what reads its value. Most are Spark's."""
+
+
+def _merged_schema(text: str) -> SchemaMode:
+    return SchemaMode.ADD if read_switch(text) else SchemaMode.ERROR
+
+
+_OF_COPY: dict[str, _Option] = {
+    "mergeSchema": ("schema_mode", _merged_schema),
+    "schema_mode": ("schema_mode", SchemaMode),
+    "missing_columns": ("missing_columns", MissingColumns),
+    "extra_columns": ("extra_columns", ExtraColumns),
+}
+"""The field of `IngestOptions` that a copy option means, and what reads its value."""
 
 _VALUES: dict[Callable[[str], Any], str] = {
+    int: "a whole number",
     read_switch: "true or false",
+    _merged_schema: "true or false",
     _strptime_format: f"a pattern of {', '.join(_JAVA_FIELDS)} and signs",
 }
 
 
 def _copy_into(statement: Statement) -> DataFrame | None:
-    """COPY INTO t FROM 'uri' [FILEFORMAT = format] [FORMAT_OPTIONS (…)] [COPY_OPTIONS ('mergeSchema' = 'true')].
+    """COPY INTO t FROM 'uri' [FILEFORMAT = format] [FORMAT_OPTIONS (…)] [COPY_OPTIONS (…)].
 
-    The URI may be a pattern. Each file is a batch whose key is its name, as in the verb `ingest_files`.
+    The URI may be a pattern, or a folder. Each file is a batch whose key is its name, as in the verb `ingest_files`.
     """
     reader = statement.reader
     table = statement.table()
@@ -101,9 +122,11 @@ def _copy_into(statement: Statement) -> DataFrame | None:
         else:
             raise reader.error("FILEFORMAT, FORMAT_OPTIONS or COPY_OPTIONS")
     opened = statement.tables.open(table)
-    uris = _matching_files(source, statement.raw_storage_options)
+    uris = _matching_files(source, kind, statement.raw_storage_options)
     options = IngestOptions(
-        reading=RawReading(text=_text_reading(of_format, _formats(uris, kind))), schema_mode=_schema_mode(of_copy)
+        reading=RawReading(text=_text_reading(of_format, _formats(uris, kind))),
+        case_sensitive=statement.case_rule is CaseRule.SENSITIVE,
+        **_parsed("copy option", of_copy, _OF_COPY),
     )
     done = ingest(
         opened.uri,
@@ -134,34 +157,26 @@ def _formats(uris: Sequence[str], stated: str | None) -> set[str]:
 def _text_reading(given: Mapping[str, str], formats: set[str]) -> TextReading:
     """Return how text is read; raise `InvalidInput` for an option that no format of the files has."""
     known = {name: option for kind in sorted(formats) for name, option in _OPTIONS_BY_FORMAT.get(kind, {}).items()}
+    return TextReading(**_parsed("format option", given, known, f" for {' and '.join(sorted(formats)).upper()}"))
+
+
+def _parsed(what: str, given: Mapping[str, str], known: Mapping[str, _Option], of: str = "") -> dict[str, Any]:
+    """Return the values of options by the fields that they mean; raise `InvalidInput` naming one that means none."""
     spelled = {name.lower(): name for name in known}
     found: dict[str, Any] = {}
     for key, text in given.items():
         if key.lower() not in spelled:
-            of = " and ".join(sorted(formats)).upper()
-            raise InvalidInput(
-                f"COPY INTO has no format option {key!r} for {of}: there are {', '.join(known) or 'none'}"
-            )
+            raise InvalidInput(f"COPY INTO has no {what} {key!r}{of}: there are {', '.join(known) or 'none'}")
         name, parse = known[spelled[key.lower()]]
         if name in found:
-            raise InvalidInput(f"COPY INTO: the format option {key!r} is given twice, under two names")
+            raise InvalidInput(f"COPY INTO: the {what} {key!r} is given twice, under two names")
+        policies = [str(each.value) for each in parse] if isinstance(parse, type) and issubclass(parse, Enum) else []
         try:
-            found[name] = parse(text)
+            found[name] = parse(text.lower() if policies else text)
         except ValueError:
-            raise InvalidInput(f"COPY INTO: the format option {key!r} is {_VALUES[parse]}, not {text!r}") from None
-    return TextReading(**found)
-
-
-def _schema_mode(given: Mapping[str, str]) -> SchemaMode:
-    mode = SchemaMode.ERROR
-    for key, text in given.items():
-        if key.lower() != "mergeschema":
-            raise InvalidInput(f"COPY INTO has no copy option {key!r}: there is mergeSchema")
-        try:
-            mode = SchemaMode.ADD if read_switch(text) else SchemaMode.ERROR
-        except ValueError:
-            raise InvalidInput(f"COPY INTO: the copy option {key!r} is true or false, not {text!r}") from None
-    return mode
+            wanted = " or ".join(policies) or _VALUES[parse]
+            raise InvalidInput(f"COPY INTO: the {what} {key!r} is {wanted}, not {text!r}") from None
+    return found
 
 
 def _batches(uris: Sequence[str], storage_options: Mapping[str, str]) -> list[IngestBatch]:
@@ -177,22 +192,47 @@ def _batches(uris: Sequence[str], storage_options: Mapping[str, str]) -> list[In
     return [IngestBatch(name, (found_file(uri, storage_options),)) for name, uri in by_name.items()]
 
 
-def _matching_files(source: str, storage_options: Mapping[str, str]) -> list[str]:
+def _matching_files(source: str, kind: str | None, storage_options: Mapping[str, str]) -> list[str]:
     """Return the files that a URI names or a pattern matches, but for names that begin with `_` or `.`, as in Spark.
 
-    Raises `InvalidInput` if there is none.
+    Of a folder these are its own files, of the format if one is stated. Raises `InvalidInput` if there is none.
     """
     path = local_path(source)
-    if not _MAGIC.search(source) or (path is not None and os.path.exists(path)):
+    is_folder = os.path.isdir(path) if path is not None else _is_remote_folder(source, storage_options)
+    if is_folder:
+        folder = (source if path is None else glob.escape(path)).rstrip("/")
+        source, path = f"{source.rstrip('/')}/*", None if path is None else f"{folder}/*"
+    elif not _MAGIC.search(source) or (path is not None and os.path.exists(path)):
         return [source]
     if path is not None:
         found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
     else:
         found = _matching_remote_files(source, storage_options)
     shown = sorted(uri for uri in found if not uri.rpartition("/")[2].startswith(("_", ".")))
+    if is_folder and kind is not None:
+        shown = [uri for uri in shown if _has_format(uri, kind)]
     if not shown:
         raise InvalidInput(f"COPY INTO: no file matches {public_uri(source)}")
     return shown
+
+
+def _has_format(uri: str, kind: str) -> bool:
+    try:
+        return raw_format(uri)[0] == kind
+    except RawFileRefused:  # of an ending that no format has
+        return False
+
+
+def _is_remote_folder(uri: str, storage_options: Mapping[str, str]) -> bool:
+    if _MAGIC.search(uri):
+        return False
+    try:
+        with failures_of_store(uri, storage_options):
+            filesystem, path = remote_file_system(uri, storage_options)
+            # Unlike `isdir`, which lists, this call needs no other right for a file than that to read it.
+            return bool(filesystem.info(path.rstrip("/")).get("type") == "directory")
+    except ObjectNotFound:  # whoever reads the file is told
+        return False
 
 
 def _matching_remote_files(pattern: str, storage_options: Mapping[str, str]) -> list[str]:
