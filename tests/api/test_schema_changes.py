@@ -20,6 +20,7 @@ from lance_ops.errors import (
     UnsupportedFeature,
 )
 from lance_ops.transactions import TOKEN
+from tests.pickling_runner import PicklingRunner
 
 Dataset = lance_ops.LanceDataset
 KEPT = [0, 1, 3, 4, 5, 7, 8]
@@ -263,8 +264,10 @@ def test_nulls_are_forbidden_only_where_no_live_row_has_one(dataset: Dataset) ->
         dataset.alter_columns({"path": "p", "nullable": False})
     dataset.alter_columns({"path": "v", "nullable": True})
     dataset.update({"v": "NULL"}, "id = 3")
+    runner = PicklingRunner()
     with pytest.raises(InvalidInput, match="'v' holds nulls"):
-        dataset.alter_columns({"path": "v", "nullable": False})
+        dataset.alter_columns({"path": "v", "nullable": False}, runner=runner)
+    assert [verb for verb, _ in runner.jobs] == ["look for nulls in"]
     dataset.validate()
 
 

@@ -29,11 +29,11 @@ from lance_ops.core.schema import (
     with_field,
     without_fields,
 )
-from lance_ops.reading import ScanRequest, scan
+from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import Merge, Project
-from lance_ops.writing import commit_operation
+from lance_ops.writing import TaskShare, commit_operation, share_rows
 
 __all__ = ["Alteration", "alter_columns", "commit_new_types", "drop_columns"]
 
@@ -84,6 +84,7 @@ def alter_columns(
     """Make all alterations in one commit; their paths name the columns as they are before it.
 
     Several alterations of one column are one alteration; of two that change the same property, the last one decides.
+    Tasks of the runner write the values of new types, and look for nulls where these shall be forbidden.
     Raises `InvalidInput` for a name that exists, for nulls in a column that shall forbid them and for a value that does
     not fit the new type. Raises `RetryableConflict` when a concurrent transaction changed fragments of a cast: plan
     again on the newest version.
@@ -98,7 +99,7 @@ def alter_columns(
         raise InvalidInput("cast first, and forbid nulls in a second call")
     _check_casts_apart(snapshot, casts)
     for each in forbidding:
-        _check_no_nulls(snapshot, each.path)
+        _check_no_nulls(snapshot, each.path, runner)
     schema, next_id = snapshot.schema, snapshot.manifest.max_field_id + 1
     new_ids: set[int] = set()
     for field_id, each in fields.items():
@@ -175,12 +176,23 @@ def _part_with(field: Field, ids: set[int]) -> Field | None:
     return replace(field, children=children) if children else None
 
 
-def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
+def _check_no_nulls(snapshot: Snapshot, path: str, runner: Runner) -> None:
     """Raise `InvalidInput` if a live row has a null at the path; a null of an enclosing struct does not count."""
-    schema = snapshot.schema.to_arrow_storage()
-    request = ScanRequest(Schema(()), _null_at(schema, path), limit=1, with_row_address=True)
-    if any(len(table) for table in scan(snapshot.verifying(), request)):
+    shares = share_rows(snapshot, _null_at(snapshot.schema.to_arrow_storage(), path))
+    job = Job.on("look for nulls in", snapshot.uri, snapshot.version).in_bytes(share.size_bytes for share in shares)
+    if any(runner.map(_HasRows(SnapshotReference.of(snapshot)), shares, job)):
         raise InvalidInput(f"column {path!r} holds nulls: fill or delete those rows first")
+
+
+@dataclass(frozen=True)
+class _HasRows:
+    """Tells whether a share has a row that matches; it reads no row after the first one."""
+
+    snapshot: SnapshotReference
+
+    def __call__(self, share: TaskShare) -> bool:
+        snapshot = self.snapshot.open()
+        return any(len(rows) for rows in scan_rows(snapshot, share.request(snapshot, Schema(()))))
 
 
 def _null_at(schema: pa.Schema, path: str) -> Predicate:

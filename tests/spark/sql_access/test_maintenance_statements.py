@@ -161,6 +161,7 @@ def test_statements_that_read_or_copy_all_files_run_on_the_workers(spark: SparkS
         "VERIFY numbers",
         "CREATE TABLE copy CLONE numbers",
         "ALTER TABLE copy SET TBLPROPERTIES ('data_storage_version' = '2.1')",
+        "ALTER TABLE copy ALTER COLUMN x SET NOT NULL",
     ):
         sql(spark, text, runner=runner)
     assert [text.partition(",")[0] for text in jobs] == [
@@ -168,6 +169,7 @@ def test_statements_that_read_or_copy_all_files_run_on_the_workers(spark: SparkS
         "verify numbers v1",
         "clone numbers v1",
         "migrate to 2.1",
+        "look for nulls in copy v3",
     ]
     assert stored(lake, "copy") == stored(lake)
 
