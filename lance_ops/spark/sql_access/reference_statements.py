@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
-from lance_ops.core.errors import ReferenceNotFound
+from lance_ops.core.errors import ReferenceNotFound, UnsupportedFeature
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause, version_or_name
 from lance_ops.spark.sql_access.words import Kind
@@ -84,6 +84,26 @@ def _drop_reference(kind: str) -> Callable[[Statement], DataFrame]:
     return drop
 
 
+def _replace_branch(statement: Statement) -> DataFrame:
+    """Refuse CREATE OR REPLACE BRANCH name ON t."""
+    name = _name(statement, "the branch's name")
+    statement.reader.expect("ON")
+    opened = statement.tables.open(statement.lance_table())
+    raise _cannot_replace(opened, name)
+
+
+def _alter_replace_branch(statement: Statement, opened: LanceDataset) -> None:
+    """Refuse ALTER TABLE t CREATE OR REPLACE BRANCH name."""
+    raise _cannot_replace(opened, _name(statement, "the branch's name"))
+
+
+def _cannot_replace(opened: LanceDataset, name: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"CREATE OR REPLACE BRANCH {name} of {opened.uri} (a branch has versions of its own, which would be lost: "
+        "write CREATE BRANCH IF NOT EXISTS to keep them, or DROP BRANCH first to remove them)"
+    )
+
+
 def _alter_drop_reference(kind: str) -> Callable[[Statement, LanceDataset], None]:
     """ALTER TABLE t DROP TAG | BRANCH [IF EXISTS] name."""
 
@@ -128,6 +148,7 @@ REFERENCE_ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDa
     (("CREATE", "TAG"), _alter_reference("tag")),
     (("CREATE", "OR", "REPLACE", "TAG"), _alter_reference("tag", replace=True)),
     (("CREATE", "BRANCH"), _alter_reference("branch")),
+    (("CREATE", "OR", "REPLACE", "BRANCH"), _alter_replace_branch),
     (("DROP", "TAG"), _alter_drop_reference("tag")),
     (("DROP", "BRANCH"), _alter_drop_reference("branch")),
 )
@@ -137,6 +158,7 @@ REFERENCE_STATEMENTS = (
     (("CREATE", "TAG"), _create_reference("tag")),
     (("CREATE", "OR", "REPLACE", "TAG"), _create_reference("tag", replace=True)),
     (("CREATE", "BRANCH"), _create_reference("branch")),
+    (("CREATE", "OR", "REPLACE", "BRANCH"), _replace_branch),
     (("DROP", "TAG"), _drop_reference("tag")),
     (("DROP", "BRANCH"), _drop_reference("branch")),
     (("SHOW", "TAGS"), _show_tags),

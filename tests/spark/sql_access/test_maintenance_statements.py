@@ -247,6 +247,9 @@ def test_tags_and_branches(run: Any, lake: Path) -> None:
     run("CREATE BRANCH trial ON numbers VERSION AS OF 'old'")
     assert [tuple(row) for row in run("SHOW BRANCHES IN numbers").collect()] == [("trial", None, 1)]
     assert run("SELECT count(*) AS n FROM numbers VERSION AS OF 'trial'").collect()[0].n == 10
+    for text in ("CREATE OR REPLACE BRANCH trial ON numbers", "ALTER TABLE numbers CREATE OR REPLACE BRANCH trial"):
+        with pytest.raises(UnsupportedFeature, match="REPLACE BRANCH trial of .*DROP BRANCH first"):
+            run(text)
     run("DROP BRANCH trial ON numbers")
     run("DROP TAG old ON numbers")
     run("ALTER TABLE numbers DROP TAG IF EXISTS old")
