@@ -23,13 +23,13 @@ from lance_ops.spark.session_kind import check_is_running, is_switched_on
 from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
-from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, run_query
+from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
 from lance_ops.spark.sql_access.row_changes import ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
-from lance_ops.spark.sql_access.words import Kind, Reader
+from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, with_selects
 
 __all__ = ["sql", "use_namespace"]
 
@@ -42,7 +42,6 @@ _NOT_OF_SPARK = (
 """Statements that other libraries bring to Spark, too, so one that is about no Lance table is still handed over."""
 
 _CHANGES = ("MERGE", "DELETE", "INSERT", "UPDATE")
-_EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
 
 def sql(
@@ -73,7 +72,7 @@ def sql(
     check_is_running(session)
     check_blob_handling("blob_handling", blob_handling)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
-    reader = Reader(query)
+    reader = Reader(with_selects(query))
     tables = Tables(
         session,
         known,
@@ -87,7 +86,8 @@ def sql(
     if head == "WITH":
         _check_only_reads(statement)
     if head in _QUERIES:
-        return run_query(query, tables)
+        found = lance_query(reader.text, tables)
+        return tables.spark_sql(query) if found is None else found
     for keywords, execute in _STATEMENTS:
         reader.at = 0
         if reader.accept(*keywords):
@@ -183,7 +183,7 @@ def _namespace(
 
 def _explain(statement: Statement) -> DataFrame | None:
     reader = statement.reader
-    reader.accept_any(*_EXPLAIN_MODES)
+    reader.accept_any(*EXPLAIN_MODES)
     begin = reader.words[reader.at].start if reader.next is not None else len(reader.text)
     return explain_query(reader.text[begin:], statement.tables, reader.text[:begin])
 

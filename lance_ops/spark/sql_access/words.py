@@ -12,11 +12,22 @@ from enum import Enum
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
-__all__ = ["QUERY_WORDS", "Kind", "Reader", "Word", "split_words"]
+__all__ = ["EXPLAIN_MODES", "QUERY_WORDS", "Kind", "Reader", "Word", "split_words", "with_selects"]
 
 QUERY_WORDS = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
 """The words that begin a query."""
 
+EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
+"""The words that may follow EXPLAIN."""
+
+_SET_OPERATORS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
+_BEFORE_QUERY = (*_SET_OPERATORS, "ALL", "DISTINCT", "AS", ")")
+_BEFORE_BRACKET = (*_BEFORE_QUERY, "FROM", "JOIN", "LATERAL", "USING", "IN", "EXISTS", "ANY", "SOME", "INTO", "NOT")
+"""What may stand before a query in brackets; before other brackets stands the name of a function."""
+_BEHIND_TABLE = (
+    *(*_SET_OPERATORS, "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW"),
+    *(")", "|", "@", "VERSION", "TIMESTAMP"),
+)
 _PATTERN = re.compile(
     r"""
       (?P<space>\s+|--[^\n]*)
@@ -66,6 +77,34 @@ class Word:
 def split_words(text: str) -> list[Word]:
     """Return the words of a text, comments left out; raise `InvalidInput` for a quote or comment that does not end."""
     return list(_words(text))
+
+
+def with_selects(text: str) -> str:
+    """Return the text of a statement with `SELECT * FROM t` in place of each query `TABLE t`, which means the same."""
+    reader = Reader(text)
+    words = reader.words
+    found = [at for at, word in enumerate(words) if word.upper == "TABLE" and _begins_query(reader, at)]
+    for at in reversed(found):
+        text = f"{text[: words[at].start]}SELECT * FROM{text[words[at].stop :]}"
+    return text
+
+
+def _begins_query(reader: Reader, at: int) -> bool:
+    """Return whether the word TABLE at a position begins a query, and does not introduce or name something else."""
+    words = reader.words
+    before, first = words[at - 1].upper if at else "", words[0].upper
+    if before == "(":
+        opener = words[at - 2] if at > 1 else None
+        is_query = opener is None or not opener.is_name or opener.upper in _BEFORE_BRACKET
+    elif first == "INSERT":
+        is_query = before not in ("INTO", "OVERWRITE", "SELECT", ",", ".")
+    else:
+        is_query = not at or before in _BEFORE_QUERY or (first == "EXPLAIN" and before in ("EXPLAIN", *EXPLAIN_MODES))
+    reader.at = at + 1
+    if not is_query or reader.next is None or not reader.next.is_name:
+        return False
+    reader.path("a table")
+    return reader.next is None or reader.next.upper in _BEHIND_TABLE
 
 
 def _words(text: str) -> Iterator[Word]:

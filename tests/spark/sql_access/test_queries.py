@@ -228,3 +228,23 @@ def test_a_storage_option_reaches_the_tasks_and_no_plan(
     with pytest.raises(InvalidInput, match="storage_options") as caught:
         sql(spark, "SELECT * FROM lance.`s3://key:hunter2@bucket/x`")
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_table_is_a_query(spark: SparkSession, lake: Path) -> None:
+    planes = [("n1", 100), ("n2", 200)]
+    for text in (
+        "TABLE planes",
+        f"TABLE lance.`{lake}/planes.lance` ORDER BY seats",
+        "TABLE planes ORDER BY planes.seats LIMIT 5",
+        "WITH q AS (TABLE planes) TABLE q",
+        "TABLE planes VERSION AS OF 1",
+    ):
+        assert rows(spark, text) == planes, text
+    assert rows(spark, "SELECT count(*) FROM (TABLE planes UNION ALL TABLE planes)") == [(4,)]
+    assert rows(spark, "SELECT count(*) FROM flights WHERE tail IN (SELECT tail FROM (TABLE planes))") == [(40,)]
+    sql(spark, "INSERT INTO planes TABLE planes")
+    sql(spark, "CREATE TABLE copy USING lance AS TABLE planes")
+    assert rows(spark, "TABLE copy") == planes * 2
+    assert "== lance planes.lance v2 ==" in rows(spark, "EXPLAIN TABLE planes")[0][0]
+    spark.range(2).createOrReplaceTempView("of_spark")
+    assert rows(spark, "TABLE of_spark") == [(0,), (1,)]
