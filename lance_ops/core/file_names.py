@@ -72,6 +72,8 @@ MAIN_BRANCH = "main"
 
 _SPREADING_DIGITS = 24
 _TOKEN_DIGITS = 16
+_TOKEN_DIGITS_OF_DELETION = 12
+_DELETION_RANDOM_BITS = 15
 _job_token: ContextVar[str] = ContextVar("job_token", default="")
 
 _SYSTEM_INDEX = "__lance"
@@ -155,13 +157,13 @@ def data_file_name() -> str:
 
 
 def new_job_token() -> str:
-    """Return a random token for the data files of one job."""
+    """Return a random token for the data files and the deletion files of one job."""
     return secrets.token_hex(_TOKEN_DIGITS // 2)
 
 
 @contextmanager
 def file_names_of_job(token: str) -> Iterator[None]:
-    """Put a job's token into the names of the data files that this thread makes in the block."""
+    """Put a job's token into the names of the data files and deletion files that this thread makes in the block."""
     before = _job_token.set(token)
     try:
         yield
@@ -170,9 +172,14 @@ def file_names_of_job(token: str) -> Iterator[None]:
 
 
 def is_file_of_job(path: str, token: str) -> bool:
-    """Return whether a path is that of a data file, or of a blob sidecar of one, with a job's token in its name."""
-    name = path.removeprefix(f"{DATA_DIR}/")
-    return path != name and len(token) == _TOKEN_DIGITS and name.startswith(token, _SPREADING_DIGITS)
+    """Return whether a path is that of a data file, its blob sidecar or a deletion file with a job's token in it."""
+    directory, _, name = path.partition("/")
+    if len(token) != _TOKEN_DIGITS:
+        return False
+    if directory == DELETIONS_DIR:
+        digits = name.partition(".")[0].rpartition("-")[2]
+        return digits.isascii() and digits.isdigit() and int(digits) >> _DELETION_RANDOM_BITS == _deletion_bits(token)
+    return directory == DATA_DIR and name.startswith(token, _SPREADING_DIGITS)
 
 
 def blob_file_name(data_file: str, blob_id: int) -> str:
@@ -186,8 +193,15 @@ def is_blob_sidecar(path: str) -> bool:
 
 
 def new_deletion_file_id() -> int:
-    """Return a random id; it distinguishes deletion files of the same fragment and version."""
-    return secrets.randbits(63)
+    """Return a random id of 63 bits; it distinguishes deletion files of the same fragment and version.
+
+    In `file_names_of_job` its high 48 bits are from the job's token. The other bits distinguish attempts of one task,
+    which write the same bytes.
+    """
+    token = _job_token.get()
+    if not token:
+        return secrets.randbits(63)
+    return _deletion_bits(token) << _DELETION_RANDOM_BITS | secrets.randbits(_DELETION_RANDOM_BITS)
 
 
 def deletion_file_name(fragment_id: int, read_version: int, deletion_id: int, suffix: str) -> str:
@@ -237,3 +251,8 @@ def belongs_to_this_branch(path: str) -> bool:
 def branch_directory(name: str) -> str:
     """Return the directory of a branch beneath the dataset's root; raise as `check_branch_name` does."""
     return f"{TREE_DIR}/{check_branch_name(name)}"
+
+
+def _deletion_bits(token: str) -> int:
+    """Return the part of a job's token that the ids of its deletion files have."""
+    return int(token[:_TOKEN_DIGITS_OF_DELETION], 16)

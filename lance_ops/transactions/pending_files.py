@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import groupby
 from typing import Self
 
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
-from lance_ops.core.file_names import DATA_DIR, is_file_of_job
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, is_file_of_job
 from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -92,25 +93,32 @@ class PendingFiles(Abandonable):
 
     def abandon(self) -> None:
         """Delete the files, and the blob sidecars of data files. What cannot be deleted now is left to clean-up."""
-        for store, path in self.files:
-            sidecars = path.removesuffix(".lance")
-            with suppress(LanceOpsError):
-                store.delete(path)
-                if sidecars != path:
-                    for info in list(store.list(sidecars)):
-                        store.delete(info.path)
+        for _, located in groupby(self.files, key=lambda file: id(file.store)):
+            files = list(located)
+            store, paths = files[0].store, [file.path for file in files]
+            _delete(store, paths)
+            for path in paths:
+                if path.endswith(".lance"):
+                    with suppress(LanceOpsError):
+                        _delete(store, [info.path for info in store.list(path.removesuffix(".lance"))])
+
+
+def _delete(store: Store, paths: Sequence[str]) -> None:
+    """Delete as many files in a request as the store takes. What cannot be deleted is left."""
+    for start in range(0, len(paths), store.deleted_at_once):
+        with suppress(LanceOpsError):
+            store.delete_several(paths[start : start + store.deleted_at_once])
 
 
 def remove_files_of_job(store: Store, token: str) -> None:
-    """Delete the data files beneath a dataset's root that tasks of a job wrote; the job must never be committed.
+    """Delete the data files and deletion files beneath a dataset's root that tasks of a job wrote.
 
-    It lists all data files. What cannot be deleted now is left to clean-up.
+    The job must never be committed. It lists all such files. What cannot be deleted now is left to clean-up.
     """
-    with suppress(LanceOpsError):
-        for info in list(store.list(DATA_DIR)):
-            if is_file_of_job(info.path, token):
-                with suppress(LanceOpsError):
-                    store.delete(info.path)
+    for directory in (DATA_DIR, DELETIONS_DIR):
+        with suppress(LanceOpsError):
+            paths = [info.path for info in store.list(directory) if is_file_of_job(info.path, token)]
+            _delete(store, paths)
 
 
 class PendingFilesBuilder(Abandonable):

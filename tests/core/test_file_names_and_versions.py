@@ -97,3 +97,23 @@ def test_files_of_a_job_are_told_by_their_names() -> None:
     assert not any(file_names.is_file_of_job(f"data/{name}", ours) for name in (other, plain))
     assert not file_names.is_file_of_job(names[0], ours)
     assert not file_names.is_file_of_job(f"data/{plain}", "")
+
+
+def test_deletion_files_of_a_job_are_told_by_their_names() -> None:
+    def path(deletion_id: int, suffix: str = "arrow") -> str:
+        return f"_deletions/{file_names.deletion_file_name(3, 1 << 62, deletion_id, suffix)}"
+
+    ours, theirs = "f" * 16, "f" * 11 + "0" * 5
+    with file_names.file_names_of_job(ours):
+        ids = [file_names.new_deletion_file_id() for _ in range(50)]
+        with file_names.file_names_of_job(theirs):
+            other = file_names.new_deletion_file_id()
+    assert len(set(ids)) > 1
+    assert all(0 <= each < 1 << 63 for each in (*ids, other))
+    assert all(file_names.is_file_of_job(path(each, suffix), ours) for each in ids for suffix in ("arrow", "bin"))
+    assert not file_names.is_file_of_job(path(other), ours)
+    assert file_names.is_file_of_job(path(other), theirs)
+    assert not file_names.is_file_of_job(path(file_names.new_deletion_file_id()), theirs)
+    for foreign in ("_deletions/x", "_deletions/3-1-x.arrow", "_deletions/3-1-.bin", f"other/3-1-{ids[0]}.bin"):
+        assert not file_names.is_file_of_job(foreign, ours)
+    assert not file_names.is_file_of_job(path(ids[0]), "")
