@@ -1,7 +1,7 @@
 """Change rows that somebody else chose: delete some, give others new values, add new ones, in one commit.
 
     ChosenRowsTask(batches) -> ChosenRowsOutcome     anywhere: new fragments, and the old rows that they replace
-    commit_chosen(task, outcomes) -> Snapshot        deletion files and one transaction
+    commit_chosen(task, outcomes) -> Snapshot        deletion files, many by tasks; one transaction
 
 A batch names each row by its address in the version, and says what happens to it. The task that gets a row to update
 reads the row's other columns and writes the whole row. So nothing is joined or shuffled here, and no row reaches the
@@ -31,7 +31,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
-from lance_ops.runners import Job
+from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, projected_sizes
 from lance_ops.table import Fragment
 from lance_ops.transactions import Delete, InsertedKeys, PendingFiles, Update, remove_files_of_job
@@ -151,10 +151,13 @@ def commit_chosen(
     task: ChosenRowsTask,
     outcomes: Sequence[ChosenRowsOutcome],
     predicate: str,
+    runner: Runner | None = None,
 ) -> tuple[Snapshot, MergeCounts]:
     """Write the deletion files and commit what all tasks changed; return the snapshot and the numbers of rows.
 
-    If no row changes, nothing is committed. `predicate` is what the transaction of a mere deletion says of its rows.
+    `runner` writes the deletion files as in `write_deletion_files`. If no row changes, nothing is committed.
+    `predicate` is what the transaction of a mere deletion says of its rows.
+
     Raises `RowChosenTwice`, and `RetryableConflict` when a concurrent transaction touched the same rows: choose them
     again in the newest version.
     """
@@ -173,7 +176,7 @@ def commit_chosen(
         if counts == MergeCounts(0, 0, 0):
             return snapshot, counts
         inserted_rows = _joined([each.inserted_keys for each in outcomes if each.num_inserted])
-        deletions = write_deletion_files(snapshot, updated.joined(deleted))
+        deletions = write_deletion_files(snapshot, updated.joined(deleted), runner)
     if not pending.fragments:
         operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, predicate)
         return commit_operation(snapshot, operation, pending=deletions.pending), counts

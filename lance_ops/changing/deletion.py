@@ -2,7 +2,7 @@
 
     plan_deletion(snapshot, predicate) -> DeletionPlan       searches indices, and shares the rows among tasks
     find_rows(task) -> FoundRows                             anywhere: the offsets of matching rows
-    commit_deletion(plan, found) -> Snapshot                 deletion files and one transaction
+    commit_deletion(plan, found, runner) -> Snapshot         deletion files, many of them by tasks; one transaction
 
 A deletion file has all deleted rows of its fragment, earlier ones too. A fragment without a live row leaves the table.
 """
@@ -79,7 +79,7 @@ def delete(
     rows: plan again on the newest version.
     """
     plan = plan_deletion(snapshot, predicate)
-    return commit_deletion(plan, runner.map(find_rows, plan.tasks, plan.job), properties)
+    return commit_deletion(plan, runner.map(find_rows, plan.tasks, plan.job), properties, runner)
 
 
 def truncate(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
@@ -116,13 +116,16 @@ def offsets_by_fragment(outcomes: Iterable[FoundRows]) -> dict[int, BitMap]:
 
 
 def commit_deletion(
-    plan: DeletionPlan, found: Sequence[FoundRows], properties: Mapping[str, str] | None = None
+    plan: DeletionPlan,
+    found: Sequence[FoundRows],
+    properties: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
 ) -> tuple[Snapshot, int]:
-    """Write the deletion files and commit; see `delete`."""
+    """Write the deletion files, by `runner` as `write_deletion_files` does, and commit; see `delete`."""
     snapshot, offsets = plan.snapshot, offsets_by_fragment(found)
     if not offsets:
         return snapshot, 0
-    deletions = write_deletion_files(snapshot, offsets)
+    deletions = write_deletion_files(snapshot, offsets, runner)
     operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, plan.predicate.to_sql())
     committed = commit_operation(snapshot, operation, properties=properties, pending=deletions.pending)
     return committed, sum(len(rows) for rows in offsets.values())

@@ -2,7 +2,7 @@
 
     shuffle of keys         each task reads the key columns of some fragments, and shares them among buckets by hash
     groups of a bucket      each task compares the keys of one bucket: numbers, a few examples, addresses of what goes
-    deletion                one commit
+    deletion                deletion files, many by tasks; one commit
 
 Keys and row addresses alone are shuffled, through files that are removed at the end. Keys that fit into one bucket are
 grouped by one task as it reads them. Keys are equal as in a merge; one with a null in it equals no other.
@@ -124,7 +124,7 @@ def delete_duplicates(
             offsets.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
     if not offsets:
         return snapshot, 0
-    deletions = write_deletion_files(snapshot, offsets)
+    deletions = write_deletion_files(snapshot, offsets, runner)
     predicate = f"duplicates of ({', '.join(on)}), without the {keep.value}"
     operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, predicate)
     named = {**(properties or {}), _EXCLUSIVE: ""}  # another deletion may keep another row of the same key

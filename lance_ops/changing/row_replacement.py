@@ -55,7 +55,7 @@ def replace_rows(
             pending = new.written_for(current)
             if not (offsets or pending.fragments):
                 return current
-            deletions = write_deletion_files(current, offsets)
+            deletions = write_deletion_files(current, offsets, runner)
         return _commit(current, deletions, pending, properties)
 
     with new.abandoned_unless_committed():
@@ -84,7 +84,7 @@ def replace_matching(
         if not (offsets or pending.fragments):
             return current
         named = {f"{REPLACES_PREFIX}where={predicate.to_sql()}": "", **(properties or {})}
-        return _commit(current, write_deletion_files(current, offsets), pending, named)
+        return _commit(current, write_deletion_files(current, offsets, runner), pending, named)
 
     with pending.abandoned_unless_committed():
         return retry_conflicts(snapshot, attempt, conflict_retries)

@@ -2,7 +2,7 @@
 
     plan_update(snapshot, assignments, predicate) -> UpdatePlan    searches indices, and shares the rows among tasks
     rewrite_rows(task) -> RewrittenRows                            anywhere: new fragments, and the rows they replace
-    commit_update(plan, outcomes) -> Snapshot                      deletion files and one transaction
+    commit_update(plan, outcomes, runner) -> Snapshot              deletion files, many by tasks; one transaction
 
 The rows get new addresses. In a table of stable row ids they keep their ids.
 """
@@ -100,7 +100,7 @@ def update(
     """
     plan = plan_update(snapshot, assignments, predicate, file_version, in_threads=isinstance(runner, InThreads))
     outcomes = runner.map(rewrite_rows, plan.tasks, plan.job, lambda outcome: _pending(snapshot, [outcome]).abandon())
-    return commit_update(plan, outcomes, properties)
+    return commit_update(plan, outcomes, properties, runner)
 
 
 def bind_updates(snapshot: Snapshot, updates: Mapping[str, str]) -> tuple[Assignment, ...]:
@@ -172,9 +172,12 @@ def _together(scanned: Iterable[ScannedRows], most_bytes: int) -> Iterator[list[
 
 
 def commit_update(
-    plan: UpdatePlan, outcomes: Sequence[RewrittenRows], properties: Mapping[str, str] | None = None
+    plan: UpdatePlan,
+    outcomes: Sequence[RewrittenRows],
+    properties: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
 ) -> tuple[Snapshot, int]:
-    """Write the deletion files and commit; see `update`."""
+    """Write the deletion files, by `runner` as `write_deletion_files` does, and commit; see `update`."""
     snapshot = plan.snapshot
     offsets: dict[int, BitMap] = {}
     for outcome in outcomes:  # several may have rows of one fragment
@@ -184,7 +187,7 @@ def commit_update(
         return snapshot, 0
     pending = _pending(snapshot, outcomes)
     with pending.abandoned_on_failure():
-        deletions = write_deletion_files(snapshot, offsets)
+        deletions = write_deletion_files(snapshot, offsets, runner)
     assigned = [snapshot.schema.field(assignment.column) for assignment in plan.assignments]
     operation = Update(
         removed_fragment_ids=deletions.removed_fragment_ids,

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
@@ -30,11 +29,9 @@ from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.runners import JobProgress
-from lance_ops.spark import OnSpark
-from lance_ops.writing import UpdatedRowWriter, task_shares
-
-if TYPE_CHECKING:
-    pass
+from lance_ops.spark import OnSpark, sql
+from lance_ops.writing import UpdatedRowWriter, deletion_files, task_shares
+from tests.spark.recorded_jobs import RecordedJobs
 
 pytestmark = pytest.mark.spark
 
@@ -59,6 +56,28 @@ def raw_batch(folder: Path, key: str, table: pa.Table) -> IngestBatch:
 def test_rows_are_deleted_by_tasks(tasks: OnSpark, numbers: str) -> None:
     assert dataset(numbers).delete("x % 3 = 0", runner=tasks)["num_deleted_rows"] == 14
     assert rows(numbers) == [x for x in range(40) if x % 3]
+
+
+def test_tasks_write_deletion_files_and_the_driver_writes_none(
+    tasks: OnSpark, numbers: str, jobs: RecordedJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the driver wrote a deletion file")
+
+    monkeypatch.setattr(deletion_files, "_FEWEST_FOR_TASKS", 4)
+    monkeypatch.setattr(deletion_files, "_FRAGMENTS_PER_TASK", 3)
+    monkeypatch.setattr(deletion_files, "_write", refuse)
+    table = dataset(numbers)
+    jobs.take()
+    assert table.delete("x % 4 = 1", runner=tasks)["num_deleted_rows"] == 10
+    assert jobs.take()[-1] == "write deletion files of data v1, 4 tasks"
+    assert table.update({"x": "-x"}, "x % 4 = 3", runner=tasks)["num_rows_updated"] == 10
+    assert jobs.take()[-1] == "write deletion files of data v2, 4 tasks"
+    sql(tasks.session, f"DELETE FROM lance.`{numbers}` WHERE abs(x) % 4 = 2")
+    assert jobs.take()[-1] == "write deletion files of data v3, 4 tasks"
+    assert sorted(rows(numbers)) == sorted(-x if x % 4 == 3 else x for x in range(40) if x % 4 in (0, 3))
+    assert table.latest_version == 4
+    assert dataset(numbers).verify().ok
 
 
 def test_one_large_fragment_is_updated_by_several_tasks(

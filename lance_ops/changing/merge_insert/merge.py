@@ -132,7 +132,7 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
     pending = PendingFiles.of_fragments(targets.locations, new, durable=False)
     with pending.abandoned_on_failure():
         inserted_rows = encode_inserted_keys(snapshot, merge, inserted)
-        deletions = write_deletion_files(snapshot, _offsets_by_fragment(removed))
+        deletions = write_deletion_files(snapshot, _offsets_by_fragment(removed), runner)
     operation = Update(
         removed_fragment_ids=deletions.removed_fragment_ids,
         updated_fragments=deletions.updated_fragments,

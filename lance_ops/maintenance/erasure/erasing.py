@@ -290,7 +290,7 @@ class _Erasing:
         head, live = branch.head, branch.live_rows
         properties = {REASON_PROPERTY: self._options.reason, _ERASURE_PROPERTY: self._report.id}
         if live:
-            deletions = write_deletion_files(head, live)
+            deletions = write_deletion_files(head, live, self._runner)
             # The transaction stays readable, so it must not say which rows.
             operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, "erased")
             head = commit_operation(head, operation, properties=properties, pending=deletions.pending)

@@ -97,7 +97,7 @@ def _last_rows(stage: Snapshot, keys: Sequence[str], runner: Runner) -> Snapshot
             found.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
     if not found:
         return stage
-    deletions = write_deletion_files(stage, found)
+    deletions = write_deletion_files(stage, found, runner)
     operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, "a later row has the same key")
     return commit_operation(stage, operation, pending=deletions.pending)
 

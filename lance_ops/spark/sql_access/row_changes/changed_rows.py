@@ -56,7 +56,7 @@ def change_rows(
         outcomes = map_rows(fitting, change, job, discard)
     else:
         outcomes = statement.runner.map(change, [fitting.toArrow().to_batches()], job, discard)
-    return commit_chosen(snapshot, change, outcomes, predicate)[1]
+    return commit_chosen(snapshot, change, outcomes, predicate, statement.runner)[1]
 
 
 @dataclass(frozen=True)
