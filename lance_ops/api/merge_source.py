@@ -21,6 +21,7 @@ from lance_ops import writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.scanning import LanceScanner
 from lance_ops.api.version_handle import Handle
+from lance_ops.blobs import schema_to_write
 from lance_ops.changing import merge_insert
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
@@ -32,7 +33,7 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["MergeSource", "TakesFrames", "merge_source", "paths_of", "stored_files", "stored_rows"]
+__all__ = ["MergeSource", "TakesFrames", "merge_source", "paths_of", "read_keys", "stored_files", "stored_rows"]
 
 MergeSource: TypeAlias = "pa.Table | by_tasks.SourceRows"
 """Rows in memory, or rows that tasks read."""
@@ -127,6 +128,20 @@ def stored_files(
         stage.clear()
 
 
+def read_keys(target: Snapshot, keys: Any, on: tuple[str, ...], runner: Runner | None) -> pa.Table:
+    """Return the columns `on` of `keys`, which is data as for `merge_source`, in the types of the target.
+
+    This process holds the keys. Raw files and a data frame of the runner are first copied beneath the target's `data`,
+    and the copy is removed again here; other data is copied nowhere. Raises as `delete_by_keys` does for them.
+    """
+    is_copied = bool(paths_of(keys)) or _taker(runner, keys) is not None
+    with merge_source(target, keys, None, runner if is_copied else None, on) as source:
+        table = source if isinstance(source, pa.Table) else _held(source, schema_to_write(target.schema))
+    request = merge_insert.MergeRequest(on, merge_insert.WhenMatched.DELETE, repeated_keys=True)
+    bound = merge_insert.bind_merge(target, request, table)
+    return pa.table(bound.source_keys(), names=list(merge_insert.merge_keys(target, request)))
+
+
 def stored_rows(data: Any) -> by_tasks.SourceRows | None:
     """Return a dataset, or a scanner whose rows are whole ones of stored columns, as rows that tasks can read."""
     if isinstance(data, Handle):
@@ -194,6 +209,12 @@ def _check_has(names: Iterable[str], keys: Iterable[str]) -> None:
             raise InvalidInput(
                 f"the source has no column {key!r}, which the merge matches on; it has {', '.join(listed)}"
             )
+
+
+def _held(rows: by_tasks.SourceRows, wanted: pa.Schema) -> pa.Table:
+    fragment_ids = tuple(fragment.id for fragment in rows.version.open().fragments)
+    parts = [found.table for found in rows.scan(rows.schema.names, wanted, fragment_ids)]
+    return pa.concat_tables(parts) if parts else rows.no_rows()
 
 
 def _size_bytes(rows: by_tasks.SourceRows) -> int:

@@ -80,6 +80,17 @@ def test_tasks_write_deletion_files_and_the_driver_writes_none(
     assert dataset(numbers).verify().ok
 
 
+def test_an_erasure_by_the_keys_of_a_frame_is_searched_and_proven_by_tasks(tasks: OnSpark, numbers: str) -> None:
+    table = dataset(numbers)
+    table.delete("x = 3")
+    keys = tasks.session.range(0, 60_000, 3).withColumnRenamed("id", "x")
+    report = table.erase(keys=keys, on="x", reason="request 12", runner=tasks)
+    assert report.is_proven, report.unproven
+    assert sorted(rows(numbers)) == [x for x in range(40) if x % 3]
+    assert min(each["version"] for each in table.versions()) > 2
+    assert not [*Path(numbers).glob("data/merge-*"), *Path(numbers).rglob("*.sealed")]
+
+
 def test_one_large_fragment_is_updated_by_several_tasks(
     tasks: OnSpark, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,17 +170,19 @@ def test_a_column_that_is_named_twice_counts_once(numbers: LanceDataset, tmp_pat
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_tasks_read_no_more_keys_than_an_erasure_takes(
-    numbers: LanceDataset, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+def test_tasks_read_the_keys_of_an_erasure_and_each_comes_back_once(
+    numbers: LanceDataset, tmp_path: Path, source: str
 ) -> None:
-    many = pa.table({"x": range(40_000), "s": ["new"] * 40_000})
+    many = pa.table({"x": [number % 40_000 for number in range(80_000)], "s": ["new"] * 80_000})
     files = (
         (write_dataset(many, str(tmp_path / "in.lance")).uri,) if source == "a dataset" else raw(tmp_path, many, many)
     )
     runner = PicklingRunner()
-    found = keys_by_tasks.read_few_keys(numbers, runner, files, ("x",), 10)
-    assert found.num_rows > 10 and max(runner.outcome_bytes) < 2048
-    with pytest.raises(
-        InvalidInput, match=r"at most 10,000 keys of several columns, not \d\d,\d{3} or more: erase them in parts"
-    ):
-        make_plan(Erase(key_files=files, on=("x", "s"), reason="r"), numbers, runner)
+    found = keys_by_tasks.read_distinct_keys(numbers, runner, files, ("x", "s", "x"))
+    assert found.schema.names == ["x", "s"]
+    assert sorted(found["x"].to_pylist()) == list(range(40_000))
+    assert max(runner.outcome_bytes) < 40_000 * 32
+    before = numbers.count_rows()
+    facts = do_now(Erase(key_files=files, on=("x", "s"), reason="r"), numbers, runner).facts
+    assert facts["erased_rows"] == 0
+    assert numbers.count_rows() == before

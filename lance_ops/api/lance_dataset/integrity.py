@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from lance_ops.api.arrow_input import keys_with_names
+from lance_ops.api.merge_source import read_keys
 from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import erasure, repair, verification
@@ -73,9 +76,11 @@ class Integrity(Handle):
 
     def erase(
         self,
-        matching: UserFilter,
+        matching: UserFilter | None = None,
         *,
         reason: str,
+        keys: Any = None,
+        on: str | Iterable[str] | None = None,
         remove_tags: bool = False,
         rewrite_branches: bool = False,
         delete_unverified: bool = False,
@@ -87,9 +92,22 @@ class Integrity(Handle):
         Fragments with such rows are rewritten, their indices built anew, and the versions that hold the rows removed.
         Raises `InvalidInput` before anything is changed for tags and branches that hold them and that `remove_tags` and
         `rewrite_branches` do not permit to touch. See `erasure.ErasureOptions` and `erasure.erase`.
+
+        Instead of a filter, `keys` with `on` name the rows, as for `delete_by_keys`, in any number: they are joined
+        with the rows of every version that has the columns. This process, and each worker process of the runner, holds
+        the distinct keys and a hash table of them. Many keys are in an encrypted file for the workers, which is removed
+        in the end. Raw files and a DataFrame are copied beneath the root while their keys are read: pass other data if
+        no copy may be made.
         """
         options = erasure.ErasureOptions(reason, remove_tags, rewrite_branches, delete_unverified, at_most_rows)
-        report = erasure.erase(self._snapshot, erasure.Subject(matching), options, runner)
+        if (matching is None) == (keys is None) or (keys is None) != (on is None):
+            raise InvalidInput("say whose rows to erase: give either a filter, or keys with on")
+        subject = erasure.Subject(matching)
+        if on is not None:
+            names = (on,) if isinstance(on, str) else tuple(on)
+            given = read_keys(self._snapshot, keys_with_names(keys, names), names, runner)
+            subject = erasure.Subject.of_keys(given)
+        report = erasure.erase(self._snapshot, subject, options, runner)
         self._move(self._snapshot.latest())
         return report
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lance_ops.changing.merge_insert.merge_request import (
         MergeRequest,
         WhenMatched,
+        bind_merge,
         key_column,
         key_columns,
         merge_keys,
@@ -36,6 +37,7 @@ __all__ = [
     "MergeRequest",
     "PreparedMerge",
     "WhenMatched",
+    "bind_merge",
     "cast_may_change",
     "check_key_casts",
     "check_key_values",
@@ -60,6 +62,7 @@ _MODULES = {
     "MergeRequest": "merge_request",
     "PreparedMerge": "merge",
     "WhenMatched": "merge_request",
+    "bind_merge": "merge_request",
     "cast_may_change": "key_types",
     "check_key_casts": "key_types",
     "check_key_values": "key_types",

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
         StartsWith,
         Statistics,
         StructField,
+        TruthSet,
+        Values,
     )
     from lance_ops.core.predicate.types import convert
 
@@ -99,6 +101,8 @@ __all__ = [
     "StartsWith",
     "Statistics",
     "StructField",
+    "TruthSet",
+    "Values",
     "column_query",
     "conjuncts",
     "convert",
@@ -145,6 +149,8 @@ _MODULES = {
     "StartsWith": "tree",
     "Statistics": "tree",
     "StructField": "tree",
+    "TruthSet": "tree",
+    "Values": "tree",
     "column_query": "pushdown",
     "conjuncts": "pushdown",
     "convert": "types",

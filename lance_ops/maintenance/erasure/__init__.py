@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.maintenance.erasure.holdings import Cause, Holdings
     from lance_ops.maintenance.erasure.report import ErasureReport
-    from lance_ops.maintenance.erasure.subject import Subject, max_num_keys
+    from lance_ops.maintenance.erasure.subject import Subject
 
 __all__ = [
     "Cause",
@@ -25,7 +25,6 @@ __all__ = [
     "Subject",
     "check_permitted",
     "erase",
-    "max_num_keys",
     "plan_erasure",
 ]
 
@@ -37,7 +36,6 @@ _MODULES = {
     "Subject": "subject",
     "check_permitted": "erasing",
     "erase": "erasing",
-    "max_num_keys": "subject",
     "plan_erasure": "erasing",
 }
 

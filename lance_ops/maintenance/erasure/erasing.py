@@ -73,13 +73,15 @@ class ErasureOptions:
 
 
 def plan_erasure(snapshot: Snapshot, subject: Subject, runner: Runner | None = None) -> Holdings:
-    """Find the versions, files and indices that hold the rows, on every branch. This writes nothing.
+    """Find the versions, files and indices that hold the rows, on every branch. This changes nothing.
 
-    Raises `InvalidFilter` for a filter that the newest version of the main branch does not understand.
+    With a runner that has workers, many keys are in an encrypted file meanwhile; see `shared_table`. Raises
+    `InvalidFilter` for a filter or keys that the newest version of the main branch does not understand.
     """
-    main = open_branch(snapshot, None)
-    subject.bind(main)
-    return Search(subject, runner or InThreads()).run(main)
+    main, used = open_branch(snapshot, None), runner or InThreads()
+    with subject.shared(main, used) as known:
+        known.bind(main)
+        return Search(known, used).run(main)
 
 
 def erase(
@@ -101,16 +103,17 @@ def erase(
     """
     used = runner or InThreads()
     main = open_branch(snapshot, None)
-    subject.bind(main)
-    search = Search(subject, used)
-    found = search.run(main)
-    check_permitted(found, options)
-    store = writable_reference_store(main)
-    if approve is not None:
-        approve(found)
-    number = interrupted_erasure(store, subject) or uuid.uuid4().hex
-    report = begin_record(store, number, subject, options.reason, found)
-    return _Erasing(subject, options, used, search, report).run(found)
+    with subject.shared(main, used) as known:
+        known.bind(main)
+        search = Search(known, used)
+        found = search.run(main)
+        check_permitted(found, options)
+        store = writable_reference_store(main)
+        if approve is not None:
+            approve(found)
+        number = interrupted_erasure(store, known) or uuid.uuid4().hex
+        report = begin_record(store, number, known, options.reason, found)
+        return _Erasing(known, options, used, search, report).run(found)
 
 
 def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
@@ -119,8 +122,8 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
     Returns the roots of the other datasets, such as a clone's source, whose files store the rows: they are left alone.
     Raises `UnsafePath` and `UnsupportedFeature` as `erase` does.
     """
-    main = found.main.head
-    if any(value in options.reason.encode() for value in found.values):
+    main, stated = found.main.head, options.reason.encode()
+    if any(value in stated for value in found.values):
         raise InvalidInput("the reason states a value of the rows, and stays: say why they go without it")
     if options.at_most_rows is not None and found.num_live_rows > options.at_most_rows:
         raise InvalidInput(
@@ -261,7 +264,7 @@ class _Erasing:
         return found
 
     def _prove(self, found: Holdings) -> Proof:
-        own = (self._report.json_path, self._report.html_path)
+        own = {self._report.json_path, self._report.html_path, self._subject.path or ""}
         main = found.main.head
         return prove(main, found, own, self._search.filter_on(main), self._runner)
 

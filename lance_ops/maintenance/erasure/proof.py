@@ -2,8 +2,10 @@
 
 The rows of data files were searched by their values before, decoded. This reads the bytes of everything beneath the
 root, manifests, transactions and older reports too, because an uncompressed value would show there. The values are
-texts or bytes of the only column that the filter reads; of other filters none is looked for. Values under 4 bytes are
-not looked for either, and only about the first 10,000 values that each search task finds are. A writer that is at work,
+texts or bytes of the only column that the filter reads, or the keys of one such column; of other filters and keys none
+is looked for. Values under 4 bytes are not looked for either, and of a filter only about the first 10,000 values that
+each search task finds are. This process holds the values, and so does each worker process, with a hash table of them; a
+task has their place alone. A writer that is at work,
 or that died, leaves files that no version names. A whole data file of all columns is searched row by row, too; no other
 such file is proven. A file in any other directory is not proven either: it may hold the rows in any form. In the
 directories of small uncompressed files no name is checked: a compressed file there is searched as it is.
@@ -15,6 +17,8 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
+
+import pyarrow as pa
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import ObjectNotFound
@@ -34,6 +38,7 @@ from lance_ops.maintenance.erasure.byte_search import ByteSearch
 from lance_ops.maintenance.erasure.holdings import Holdings, Why, retained_and_detached_versions
 from lance_ops.maintenance.erasure.report import ExaminedFile
 from lance_ops.maintenance.erasure.row_search import search_unnamed
+from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
@@ -41,6 +46,7 @@ from lance_ops.store import ObjectInfo
 
 __all__ = ["Proof", "named_by_versions", "prove"]
 
+_VALUE = "value"
 _PART = 8 << 20
 _BYTES_PER_TASK = 256 << 20
 _NAMED = frozenset({DATA_DIR, DELETIONS_DIR, INDICES_DIR})
@@ -58,7 +64,7 @@ class ProofTask:
     uri: str
     storage_options: Mapping[str, str] = field(repr=False)
     paths: tuple[str, ...]
-    values: tuple[bytes, ...] = field(repr=False)
+    values: SharedTable = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ class Proof:
 def prove(
     main: Snapshot, found: Holdings, own_paths: Collection[str], predicate: Predicate | None, runner: Runner
 ) -> Proof:
-    """Examine every file beneath the root but those at `own_paths`, which are of the report that is being made.
+    """Examine every file beneath the root but those at `own_paths`, which the erasure makes or removes in the end.
 
     `predicate` finds the rows in data files that no version names; None if the main branch lacks its columns.
     """
@@ -98,9 +104,11 @@ def prove(
     now = main.store.now()
     young = {info.path for info in listed if now - info.modified < _LONGEST_WAIT}
     cuts = list(_cuts(listed))
-    tasks = [ProofTask(main.uri, dict(main.storage_options), tuple(info.path for info in cut), values) for cut in cuts]
     job = Job.on("prove the erasure in", main.uri, main.version)
-    outcomes = runner.map(_read_files, tasks, job.in_bytes(sum(info.size_bytes for info in cut) for cut in cuts))
+    with shared(main, pa.table({_VALUE: pa.array(values, pa.large_binary())}), runner) as sought:
+        options = dict(main.storage_options)
+        tasks = [ProofTask(main.uri, options, tuple(info.path for info in cut), sought) for cut in cuts]
+        outcomes = runner.map(_read_files, tasks, job.in_bytes(sum(info.size_bytes for info in cut) for cut in cuts))
     unnamed = [info.path for info in listed if _directory(info.path) == DATA_DIR and info.path not in named]
     stores_rows = {} if predicate is None else search_unnamed(main, predicate, unnamed, runner)
     files, unproven, data_files, waiting = [], [], [], set()
@@ -157,7 +165,7 @@ def _left(found: Holdings) -> Iterator[tuple[str, Why]]:
 
 def _read_files(task: ProofTask) -> list[ReadFile]:
     store = open_root(task.uri, task.storage_options).store
-    read, search = [], ByteSearch(task.values)
+    read, search = [], task.values.made(_byte_search)
     for path in task.paths:
         digest, has_value, before = hashlib.sha256(), False, b""
         try:
@@ -173,6 +181,10 @@ def _read_files(task: ProofTask) -> list[ReadFile]:
             continue
         read.append(ReadFile(path, size, digest.hexdigest(), has_value))
     return read
+
+
+def _byte_search(values: pa.Table) -> ByteSearch:
+    return ByteSearch(values.column(_VALUE).to_pylist())
 
 
 def _cuts(infos: Sequence[ObjectInfo]) -> Iterator[list[ObjectInfo]]:

@@ -19,6 +19,7 @@ from lance_ops.core.file_names import DATA_DIR
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
+from lance_ops.maintenance.erasure.key_join import HasKey
 from lance_ops.maintenance.erasure.sought_values import marks_rows, value_bytes
 from lance_ops.reading import ScanRequest, in_task, scan_rows
 from lance_ops.runners import Job, Runner
@@ -136,12 +137,12 @@ def find_stored_rows(task: SearchTask) -> FoundRows:
 
 
 def _value_column(snapshot: Snapshot, predicate: Predicate) -> str | None:
-    """Return the only column that the filter reads, if it holds texts or bytes.
+    """Return the only column that the filter reads, if it holds texts or bytes; keys are such values themselves.
 
     A value of one of several columns may also stand in the rows of others.
     """
     columns = predicate.columns()
-    if len(columns) != 1:
+    if len(columns) != 1 or isinstance(predicate, HasKey):
         return None
     return columns[0] if marks_rows(snapshot.schema.field(columns[0]).arrow_type) else None
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.predicate import Equals, Predicate, column_query
+from lance_ops.maintenance.erasure.key_join import HasKey
 
 __all__ = ["long_enough", "marks_rows", "stated_values", "value_bytes"]
 
@@ -21,11 +22,21 @@ def marks_rows(kind: pa.DataType) -> bool:
 
 
 def stated_values(predicate: Predicate) -> frozenset[bytes]:
-    """Return the values that a filter names by `=` or `IN`: they may stand somewhere when no row is left."""
-    query = column_query(predicate)
-    if not isinstance(query, Equals) or not marks_rows(query.values.type):
+    """Return the values that a filter names by `=` or `IN`, or the keys: they may stand somewhere when no row is left.
+
+    A value of one of several columns may also stand in the rows of others.
+    """
+    values = _values(predicate)
+    if values is None or not marks_rows(values.type):
         return frozenset()
-    return long_enough(map(value_bytes, query.values.drop_null().to_pylist()))
+    return long_enough(map(value_bytes, values.drop_null().to_pylist()))
+
+
+def _values(predicate: Predicate) -> pa.Array | pa.ChunkedArray | None:
+    if isinstance(predicate, HasKey):
+        return predicate.fitted().column(0) if len(predicate.key_columns) == 1 else None
+    query = column_query(predicate)
+    return query.values if isinstance(query, Equals) else None
 
 
 def long_enough(values: Iterable[bytes]) -> frozenset[bytes]:

@@ -1,4 +1,4 @@
-"""Whose rows to erase: those that match a filter, or that have one of some keys. Nothing here is ever stored."""
+"""Whose rows to erase: those that match a filter, or that have one of some keys. Nothing here is stored readably."""
 
 from __future__ import annotations
 
@@ -6,67 +6,71 @@ import hashlib
 import hmac
 import json
 import pickle
-from dataclasses import field
-from functools import reduce
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import field, replace
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lance_ops.changing import key_hashes
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
+from lance_ops.maintenance.erasure.key_join import HasKey, distinct_keys
+from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
 from lance_ops.reading import ROW_COLUMNS, UserFilter, bind_filter
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["Subject", "max_num_keys"]
-
-
-def max_num_keys(num_columns: int) -> int:
-    """Return the largest number of keys that an erasure takes, by the number of their columns.
-
-    Keys of one column travel as one array, and each task has all of them. Keys of several columns become a condition
-    for each key.
-    """
-    return 1_000_000 if num_columns == 1 else 10_000
+__all__ = ["Subject"]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A filter that matches the rows to erase, and the keys that it was made of."""
+    """A filter that matches the rows to erase, or their distinct keys, by the names of columns.
 
-    matching: UserFilter
-    keys: pa.Table | None = field(default=None, repr=False, compare=False)
+    The keys are in the memory of this process, and of each worker process of a runner; see `key_join`. Each task has
+    the filter itself, but only the place of the keys; see `shared_table`.
+    """
+
+    matching: UserFilter | None = None
+    keys: SharedTable | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of_keys(cls, keys: pa.Table) -> Subject:
         """Return the subject of the rows whose columns have the values of a row of `keys`; nulls match nothing.
 
-        Raises `InvalidInput` for no key, and for more than `max_num_keys`.
+        A key may occur several times. Raises `InvalidInput` if there is none, and `UnsupportedFeature` for a column of
+        a type without equality.
         """
         if not keys.num_rows:
             raise InvalidInput("an erasure takes at least one key: name the rows to erase")
-        names, most = keys.schema.names, max_num_keys(keys.num_columns)
-        if keys.num_rows > most:
-            columns = "one column" if len(names) == 1 else "several columns"
-            raise InvalidInput(
-                f"an erasure takes at most {most:,} keys of {columns}, not {keys.num_rows:,} or more: erase them in "
-                "parts, or delete them by keys where no proof is needed"
-            )
-        if len(names) == 1:
-            return cls(pc.field(names[0]).isin(keys.column(0).combine_chunks().drop_null()), keys)
-        rows = [
-            reduce(lambda left, right: left & right, (pc.field(name) == row[name] for name in names))
-            for row in keys.drop_null().to_pylist()
-        ]
-        return cls(reduce(lambda left, right: left | right, rows), keys)
+        return cls(keys=SharedTable(distinct_keys(keys)))
+
+    @property
+    def path(self) -> str | None:
+        """The path of the file that holds the keys, encrypted; None if they are not stored."""
+        return None if self.keys is None else self.keys.path
+
+    @contextmanager
+    def shared(self, main: Snapshot, runner: Runner) -> Iterator[Subject]:
+        """Give the subject with keys that tasks of this runner read."""
+        if self.keys is None:
+            yield self
+            return
+        with shared(main, self.keys.table, runner) as keys:
+            yield replace(self, keys=keys)
 
     def bind(self, snapshot: Snapshot) -> Predicate:
-        """Return the filter on this version's columns; raise as `bind_filter` does.
+        """Return the condition on this version's columns; raise as `bind_filter` and `HasKey.bind` do.
 
         Raises `InvalidInput` for a filter on row ids, addresses or versions: the same number names another row in
         another version.
         """
-        if isinstance(self.matching, str) and not self.matching.strip():
+        if self.keys is not None:
+            return HasKey.bind(snapshot, self.keys)
+        if self.matching is None or (isinstance(self.matching, str) and not self.matching.strip()):
             raise InvalidInput("the filter is empty: name the rows to erase")
         bound = bind_filter(snapshot, self.matching)
         by_place = sorted(set(bound.columns()) & set(ROW_COLUMNS))
@@ -81,5 +85,11 @@ class Subject:
     def _digest_input(self) -> bytes:
         """Return bytes that differ between subjects. The text of an expression omits most of a long list."""
         if self.keys is not None:
-            return json.dumps(self.keys.to_pydict(), default=str).encode()
+            return self.keys.made(_bytes_of_keys)
         return self.matching.encode() if isinstance(self.matching, str) else pickle.dumps(self.matching, protocol=5)
+
+
+def _bytes_of_keys(keys: pa.Table) -> bytes:
+    """Return the names of the columns and the hashes of the keys, in an order that is not that of the source."""
+    hashes, _ = key_hashes([column.combine_chunks() for column in keys.columns])
+    return json.dumps(keys.schema.names).encode() + np.sort(hashes).tobytes()

@@ -16,7 +16,6 @@ from lance_ops.maintenance.erasure import (
     Subject,
     check_permitted,
     erase,
-    max_num_keys,
     plan_erasure,
 )
 from lance_ops.refs import branch_of
@@ -24,7 +23,7 @@ from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Sectio
 from lance_ops.verbs.extent import Extent, check_within
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.own_measures import TAGS, VERSIONS, OwnMeasure
-from lance_ops.verbs.rows.by_keys import read_few_keys
+from lance_ops.verbs.rows.by_keys import read_distinct_keys
 from lance_ops.verbs.sections import shortened_section
 
 __all__ = ["Erase"]
@@ -56,10 +55,7 @@ class Erase(Verb):
     ] = ""
     key_files: Annotated[
         tuple[str, ...],
-        Option(
-            "Instead: raw files, or one dataset (.lance), that hold the keys of the rows: at most 1,000,000 of one "
-            "column, or 10,000 of several."
-        ),
+        Option("Instead: raw files, or one dataset (.lance), that hold the keys of the rows."),
     ] = ()
     on: Annotated[tuple[str, ...], Option("The columns of the key, in both.")] = ()
     remove_tags: Annotated[bool, Option("Remove the tags on versions that hold the rows.")] = False
@@ -150,8 +146,7 @@ class Erase(Verb):
             raise InvalidInput("say whose rows to erase: give either predicate, or key_files with on")
         if self.predicate is not None:
             return Subject(self.predicate)
-        most = max_num_keys(len(set(self.on)))
-        return Subject.of_keys(read_few_keys(work.data, work.runner, self.key_files, self.on, most))
+        return Subject.of_keys(read_distinct_keys(work.data, work.runner, self.key_files, self.on))
 
     def _options(self) -> ErasureOptions:
         return ErasureOptions(

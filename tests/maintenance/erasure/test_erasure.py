@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import lance
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -214,20 +213,6 @@ def test_keys_of_several_columns_and_of_a_column_that_old_versions_lack(dataset_
     assert holders(dataset_uri) == [], "version 1 has no column account, and went with the file that it shares"
     assert lance_ops.dataset(dataset_uri).to_table()["id"].to_pylist() == [0, 1, 2, 3, 5, 6, 8, 9]
     assert min(version["version"] for version in lance_ops.dataset(dataset_uri).versions()) > 2
-
-
-@pytest.mark.parametrize(
-    ("num_keys", "columns", "problem"),
-    [
-        (0, ["id"], "at least one key"),
-        (1_000_001, ["id"], "at most 1,000,000 keys of one column, not 1,000,001"),
-        (10_001, ["id", "name"], "at most 10,000 keys of several columns, not 10,001"),
-    ],
-)
-def test_no_key_and_too_many_keys_are_refused(num_keys: int, columns: list[str], problem: str) -> None:
-    with pytest.raises(InvalidInput, match=problem):
-        Subject.of_keys(pa.table({name: np.arange(num_keys) for name in columns}))
-    Subject.of_keys(pa.table({"id": np.arange(10_002)}))
 
 
 def test_long_lists_of_keys_with_the_same_ends_are_different_subjects() -> None:

@@ -1,6 +1,6 @@
 """Find the rows that have a key of a source by tasks, which read the source and the table's key columns.
 
-This process gets numbers and a few rows, or a few keys.
+This process gets numbers and a few rows, or the distinct keys of the source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from lance_ops.api import LanceDataset
 from lance_ops.changing.merge_insert import by_tasks
-from lance_ops.core.arrow import rows_at
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanRequest, scan_rows, take_addresses
 from lance_ops.runners import Job, Runner
@@ -31,7 +30,7 @@ from lance_ops.verbs.sources import (
 )
 from lance_ops.writing import TaskShare, share_rows
 
-__all__ = ["match_by_tasks", "read_few_keys"]
+__all__ = ["match_by_tasks", "read_distinct_keys"]
 
 
 def match_by_tasks(
@@ -59,18 +58,18 @@ def match_by_tasks(
     return MatchedKeys(matched, unmatched, _coming(source, counts))
 
 
-def read_few_keys(data: LanceDataset, runner: Runner, files: Sequence[str], on: tuple[str, ...], most: int) -> pa.Table:
+def read_distinct_keys(data: LanceDataset, runner: Runner, files: Sequence[str], on: tuple[str, ...]) -> pa.Table:
     """Return the distinct keys of raw files or of datasets, in the types of the table.
 
-    They are all if the source has at most `most`. Else they are `most + 1` of them, because each task stops there. No
-    key is written anywhere. Raises as `given_keys.read_keys` does.
+    This process holds them all, and a task those of a file or of a part of a dataset. No key is written anywhere.
+    Raises as `given_keys.read_keys` does.
     """
     on = tuple(dict.fromkeys(on))
     parts = [part for file in files for part in _parts(data, file)]
     sizes = (source_bytes(data, file) for file in files)
     job = Job.on("read keys for", data.uri, data.version, size_bytes=sum(sizes))
-    found = runner.map(_ReadKeys(SnapshotReference.of(data.snapshot), on, most), parts, job)
-    return _at_most(distinct_keys(pa.concat_tables([no_keys(data, on), *found])), most + 1)
+    found = runner.map(_ReadKeys(SnapshotReference.of(data.snapshot), on), parts, job)
+    return distinct_keys(pa.concat_tables([no_keys(data, on), *found]))
 
 
 def _coming(source: by_tasks.SourceRows, counts: by_tasks.MatchCounts) -> ComingRows:
@@ -98,27 +97,17 @@ def _parts(data: LanceDataset, file: str) -> list[_KeyPart]:
     return [_KeyPart(file, reference, share) for share in share_rows(opened, None)]
 
 
-def _at_most(keys: pa.Table, num_rows: int) -> pa.Table:
-    """Return so many of the keys. A slice would take the buffers of all keys with it."""
-    return rows_at(keys, np.arange(min(keys.num_rows, num_rows)))
-
-
 @dataclass(frozen=True)
 class _ReadKeys:
-    """Reads the distinct keys of a part of a source, and stops when there are more than `most`."""
+    """Reads the distinct keys of a part of a source."""
 
     table: SnapshotReference
     on: tuple[str, ...]
-    most: int
 
     def __call__(self, part: _KeyPart) -> pa.Table:
         data = LanceDataset.of(self.table.open())
-        found = no_keys(data, self.on)
-        for rows in self._rows(data, part):
-            found = distinct_keys(pa.concat_tables([found, fit_keys(data, part.file, self.on, rows)]))
-            if found.num_rows > self.most:
-                break
-        return _at_most(found, self.most + 1)
+        fitted = (fit_keys(data, part.file, self.on, rows) for rows in self._rows(data, part))
+        return distinct_keys(pa.concat_tables([no_keys(data, self.on), *fitted]))
 
     def _rows(self, data: LanceDataset, part: _KeyPart) -> Iterator[pa.Table]:
         names = key_names(data, self.on)
