@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -302,3 +303,21 @@ def test_values_of_stable_ids_are_replaced_after_a_conflict_as_often_as_the_call
     assert values(dataset, "v")[1] == "other"
     dataset.update_columns(rows)
     assert values(dataset, "v")[1] == "v1"
+
+
+def test_columns_are_added_after_a_conflict_as_often_as_the_caller_allows(dataset_uri: str) -> None:
+    dataset = made(dataset_uri, stable=True)
+    rows = keyed(dataset, "_rowid", "x > 1")
+    lance_ops.dataset(dataset_uri).delete("x = 1")
+
+    def doubled(batch: pa.RecordBatch) -> pa.Table:
+        return pa.table({"double": pc.multiply(batch["x"], 2)})
+
+    for transforms in (rows, {"more": "x + 1"}, doubled):
+        stale = lance_ops.dataset(dataset_uri, dataset.version)
+        with pytest.raises(TooManyConcurrentWriters):
+            stale.add_columns(transforms, conflict_retries=0)
+        stale.add_columns(transforms)
+    assert lance_ops.dataset(dataset_uri).to_table(filter="x = 2").to_pylist() == [
+        {"x": 2, "v": "old2", "new": "v2", "more": 3, "double": 4}
+    ]

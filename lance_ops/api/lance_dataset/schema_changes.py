@@ -52,6 +52,7 @@ class SchemaChanges(Reading):
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
         *,
+        conflict_retries: int = _RETRIES,
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
         checkpoint: str | None = None,
@@ -69,6 +70,9 @@ class SchemaChanges(Reading):
         that they name twice, or that is deleted, raises `InvalidInput`. A conflict raises `RetryableConflict` if the
         table's row ids are not stable, since a compaction moves rows: read the addresses of the newest version again.
 
+        After a conflict the columns are computed again, or values whose rows stable ids name are added to the newest
+        version, up to `conflict_retries` times. A stream of a row for each row is not added again.
+
         `checkpoint` is a name for a long computation, of expressions, of a function or of values by row. Files of
         finished fragments, and these values, then stay in the dataset when the call fails or its process ends, and a
         call with the same name, columns and expressions computes the others alone. Use another name for another
@@ -84,9 +88,13 @@ class SchemaChanges(Reading):
         ):
             raise InvalidInput(_NO_CHECKPOINT)
         if isinstance(transforms, pa.Schema):
-            self._commit_change(lambda current: column_changes.add_null_columns(current, transforms, properties))
+            self._commit_change(
+                lambda current: column_changes.add_null_columns(current, transforms, properties), conflict_retries
+            )
         elif isinstance(transforms, Mapping) and not transforms:
-            self._commit_change(lambda current: column_changes.add_null_columns(current, pa.schema([]), properties))
+            self._commit_change(
+                lambda current: column_changes.add_null_columns(current, pa.schema([]), properties), conflict_retries
+            )
         elif isinstance(transforms, Mapping):
 
             def computed(current: Snapshot) -> Snapshot:
@@ -94,7 +102,7 @@ class SchemaChanges(Reading):
                 used = runner or InThreads(current.tasks_at_once)
                 return column_changes.add_columns(current, schema, source, used, properties, batch_size, checkpoint)
 
-            self._commit_change(computed)
+            self._commit_change(computed, conflict_retries)
         elif callable(transforms):
             udf = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
             columns = tuple(self._snapshot.schema.names if read_columns is None else read_columns)
@@ -104,7 +112,8 @@ class SchemaChanges(Reading):
             self._commit_change(
                 lambda current: column_changes.add_columns(
                     current, schema, source, one_by_one, properties, batch_size, checkpoint
-                )
+                ),
+                conflict_retries,
             )
             if udf.cache is not None:
                 udf.cache.remove()
@@ -114,7 +123,9 @@ class SchemaChanges(Reading):
             if names_rows(data, used):
                 with staged_row_values(self._snapshot, data, used, replaces=False, checkpoint=checkpoint) as values:
                     self._commit_values(
-                        values, lambda current: changing.add_row_values(current, values, used, properties, checkpoint)
+                        values,
+                        lambda current: changing.add_row_values(current, values, used, properties, checkpoint),
+                        conflict_retries,
                     )
                 return
             if checkpoint is not None:
@@ -295,9 +306,7 @@ class SchemaChanges(Reading):
         # what is set depends on no version, and clean-up may have removed the handle's
         self._commit_change(lambda current: changing.update_config(current, operation, properties))
 
-    def _commit_values(
-        self, values: changing.RowValues, attempt: Callable[[Snapshot], Snapshot], retries: int = _RETRIES
-    ) -> None:
+    def _commit_values(self, values: changing.RowValues, attempt: Callable[[Snapshot], Snapshot], retries: int) -> None:
         """Commit values by row, after a conflict again only if their keys still name the same rows."""
         if values.by_id and self.has_stable_row_ids:
             self._commit_change(attempt, retries)

@@ -155,7 +155,7 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
     reader = statement.reader
     source = _values_by_row(reader)
     if source is not None:
-        _retried(statement, opened, lambda table: table.add_columns(source(statement, table), runner=statement.runner))
+        _add_values(statement, opened, lambda table: source(statement, table))
         return
     if reader.peek("("):
         _add_nulls(statement, opened, _in_brackets(statement))
@@ -166,16 +166,21 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
         statement.check_new_name(opened, name)
         expression = _in_brackets(statement)
         reader.end()
-        _retried(
-            statement,
-            opened,
-            lambda table: table.add_columns(
-                _computed_values(statement, table, name, expression), runner=statement.runner
-            ),
-        )
+        _add_values(statement, opened, lambda table: _computed_values(statement, table, name, expression))
     else:
         reader.at = begin
         _add_nulls(statement, opened, reader.rest("a column with its type"))
+
+
+def _add_values(
+    statement: Statement, opened: LanceDataset, values: Callable[[LanceDataset], DataFrame | pa.Table]
+) -> None:
+    """Add columns of the values that a function returns for a version and its rows."""
+
+    def change(table: LanceDataset) -> None:
+        table.add_columns(values(table), conflict_retries=0, runner=statement.runner)
+
+    _retried(statement, opened, change)
 
 
 def _computed_values(statement: Statement, opened: LanceDataset, name: str, expression: str) -> DataFrame | pa.Table:
@@ -208,11 +213,18 @@ def _update_columns(statement: Statement, opened: LanceDataset) -> None:
     source = _values_by_row(statement.reader)
     if source is None:
         raise statement.reader.error("columns, FROM and a source with _rowaddr or _rowid")
-    _retried(statement, opened, lambda table: table.update_columns(source(statement, table), runner=statement.runner))
+
+    def change(table: LanceDataset) -> None:
+        table.update_columns(source(statement, table), conflict_retries=0, runner=statement.runner)
+
+    _retried(statement, opened, change)
 
 
-def _retried(statement: Statement, opened: LanceDataset, change: Callable[[LanceDataset], object]) -> None:
-    """Change the opened version; after a conflict change the newest one, whose rows have other addresses."""
+def _retried(statement: Statement, opened: LanceDataset, change: Callable[[LanceDataset], None]) -> None:
+    """Change the opened version; after a conflict change the newest one, with values computed from its rows.
+
+    The change is one attempt: the values that it has computed are of one version alone.
+    """
     statement.retried(opened, lambda current: change(LanceDataset.of(current)))
 
 
