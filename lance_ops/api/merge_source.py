@@ -64,7 +64,8 @@ class TakesFrames(Protocol):
         """Write a data frame, or only these columns of it, as a new dataset.
 
         The dataset has the types of `like`, and spells names as `like` does. Raises `SchemaMismatch` for one of the
-        `keys` that the cast to its type in `like` may change.
+        `keys` that the cast to its type in `like` may change, and `UnsupportedFeature` for one of which `like` has
+        values that a data frame cannot hold.
         """
         ...
 
@@ -107,7 +108,8 @@ def merge_source(
     runner takes.
     Raises `InvalidInput` for a `schema` beside files or such a data frame. Raises `SchemaMismatch` naming a column that
     the target does not have, a key (of `keys`, or else of `on`) that tasks would cast to other values, or, where the
-    rows are staged and one of them `replaces` a row, a field that a struct in a list or a map lacks.
+    rows are staged and one of them `replaces` a row, a field that a struct in a list or a map lacks. Raises
+    `UnsupportedFeature` for a key of which the target has values that the data frame cannot hold.
     """
     stage = _Stage(target, runner or InThreads(), keys, on, replaces=replaces)
     try:

@@ -49,7 +49,7 @@ class OnSpark(WorkerTasks):
         keys: Sequence[str] = (),
     ) -> None:
         """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
-        staging.write_frame(self.session, frame, like, uri, storage_options, columns, keys)
+        staging.write_frame(self, frame, like, uri, storage_options, columns, keys)
 
     def write_row_values(
         self,

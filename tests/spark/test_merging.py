@@ -15,9 +15,9 @@ import pytest
 import lance_ops
 from lance_ops.api import arrow_input
 from lance_ops.changing.merge_insert import by_tasks
-from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.runners import Job, JobProgress
-from lance_ops.spark import OnSpark
+from lance_ops.spark import OnSpark, table
 from tests.spark.rows_on_driver import refuse_rows_on_driver
 
 if TYPE_CHECKING:
@@ -129,6 +129,38 @@ def test_a_key_of_a_data_frame_that_a_cast_would_change_is_refused(
     with pytest.raises(SchemaMismatch, match=f"key '{column}' is .* may change values"):
         dataset.merge_insert(column).when_matched_delete().execute(keys, runner=OnSpark(spark))
     assert dataset.count_rows() == 1
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.duration("ns")], ids=str)
+def test_keys_of_nanoseconds_match_only_where_spark_cuts_none(
+    spark: SparkSession, dataset_uri: str, kind: pa.DataType
+) -> None:
+    """Spark reads 3001 ns as 3 us, which match no row: a merge of the table with itself would insert each row again."""
+
+    def rows(*nanoseconds: int) -> pa.Table:
+        keys = pa.array(nanoseconds, pa.int64()).cast(kind)
+        return pa.table({"k": pa.StructArray.from_arrays([keys], ["at"]), "at": keys, "x": [1] * len(keys)})
+
+    dataset = lance_ops.write_dataset(rows(-1_000, 2_000, 4_000), dataset_uri)
+    frame = table(spark, dataset_uri).select("AT", "k", "x").load().selectExpr("at AS At", "k", "x + 1 AS x")
+    on_spark = OnSpark(spark)
+
+    def merged(column: str) -> Any:
+        upsert = dataset.merge_insert(column).when_matched_update_all().when_not_matched_insert_all()
+        return upsert.execute(frame, runner=on_spark)
+
+    assert merged("at") == {"num_inserted_rows": 0, "num_updated_rows": 3, "num_deleted_rows": 0}
+    assert dataset.delete_by_keys(frame.limit(2), ["AT"], runner=on_spark) == {"num_deleted_rows": 2}
+    dataset.insert(rows(3_001))
+    before = dataset.version
+    for column in ("at", "k.at"):
+        with pytest.raises(UnsupportedFeature, match=f"key '{column}', whose values are not all whole microseconds"):
+            merged(column)
+        with pytest.raises(UnsupportedFeature, match=f"key '{column}', whose values are not all whole microseconds"):
+            dataset.delete_by_keys(frame, column, runner=on_spark)
+    assert lance_ops.dataset(dataset_uri).version == before
+    assert dataset.delete_by_keys(frame, "x", runner=on_spark) == {"num_deleted_rows": 1}
+    assert not [path for path in Path(dataset_uri, "data").iterdir() if path.is_dir()]
 
 
 def test_rows_are_deleted_by_a_key_within_a_struct(spark: SparkSession, dataset_uri: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -32,7 +32,13 @@ from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
-from lance_ops.spark.translation import CaseRule, quoted_path, stored_path, with_moments_of
+from lance_ops.spark.translation import (
+    CaseRule,
+    check_whole_microseconds,
+    quoted_path,
+    stored_path,
+    with_moments_of,
+)
 from lance_ops.writing import retry_conflicts
 
 __all__ = [
@@ -265,13 +271,15 @@ class Statement:
 
         return retry_conflicts(opened.snapshot, retryable, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
 
-    def rows_for(self, frame: DataFrame, opened: LanceDataset) -> DataFrame | pa.Table:
-        """Return what a verb on this table reads the rows of a query from.
+    def rows_for(self, frame: DataFrame, opened: LanceDataset, keys: Iterable[str] = ()) -> DataFrame | pa.Table:
+        """Return what a verb on this table, which matches rows by `keys`, reads the rows of a query from.
 
-        It is the frame itself where Spark runs the tasks.
+        It is the frame itself where Spark runs the tasks: the verb then checks the keys as this method does. Raises
+        `UnsupportedFeature` as `check_whole_microseconds` does.
         """
         if isinstance(self.runner, OnSpark):
             return frame
+        check_whole_microseconds("a merge by key", opened.snapshot, keys, self.runner)
         return with_moments_of(frame, opened.snapshot.schema.to_arrow_storage(), self.case_rule).toArrow()
 
     def result(self, schema: str, rows: Sequence[tuple[Any, ...]]) -> DataFrame:

@@ -16,7 +16,15 @@ from lance_ops.core.schema import CaseRule, Schema, split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write_with
-from lance_ops.spark.translation import arrow_schema_of, quoted_path, schema_from_spark, session_case_rule, stored_paths
+from lance_ops.spark.tasks import WorkerTasks
+from lance_ops.spark.translation import (
+    arrow_schema_of,
+    check_whole_microseconds,
+    quoted_path,
+    schema_from_spark,
+    session_case_rule,
+    stored_paths,
+)
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import create_dataset, table_schema
 
@@ -24,7 +32,7 @@ __all__ = ["write_frame", "write_row_values"]
 
 
 def write_frame(
-    session: SparkSession,
+    runner: WorkerTasks,
     frame: DataFrame,
     like: Snapshot,
     uri: str,
@@ -36,7 +44,9 @@ def write_frame(
 
     Spark's tasks cast and write the rows, as those of an append to `like` would. Raises `SchemaMismatch` naming a
     column that the DataFrame or `like` does not have, or one of `keys` that the cast to its type in `like` may change.
+    Raises `UnsupportedFeature` for one of which `like` has values that Spark cuts, as tasks of the runner find.
     """
+    session = runner.session
     rule = session_case_rule(session)
     columns = tuple(dict.fromkeys(_column_of(path, frame, rule) for path in columns))
     missing = [name for name in columns if rule.find(name, frame.columns) is None]
@@ -44,6 +54,7 @@ def write_frame(
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
     _check_unambiguous(frame, columns, rule)
     check_key_casts(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
+    check_whole_microseconds("a merge by key", like, keys, runner)
     chosen = frame.select(*map(quoted_path, columns)) if columns else frame
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own

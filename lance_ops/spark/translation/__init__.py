@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from lance_ops.spark.translation.equal_values import (
         check_half_floats,
         check_key_types,
+        check_whole_microseconds,
         compares_keys_alike,
         has_nanoseconds,
+        rows_with_possible_keys,
     )
     from lance_ops.spark.translation.pushdown import pushed_predicate
     from lance_ops.spark.translation.session_moments import with_moments_of
@@ -49,6 +51,7 @@ __all__ = [
     "assigned_value",
     "check_half_floats",
     "check_key_types",
+    "check_whole_microseconds",
     "compares_keys_alike",
     "fit",
     "has_nanoseconds",
@@ -58,6 +61,7 @@ __all__ = [
     "pushed_predicate",
     "quoted_path",
     "row_column",
+    "rows_with_possible_keys",
     "schema_for_spark",
     "schema_from_spark",
     "session_case_rule",
@@ -78,6 +82,7 @@ _MODULES = {
     "assigned_value": "assigned_values",
     "check_half_floats": "equal_values",
     "check_key_types": "equal_values",
+    "check_whole_microseconds": "equal_values",
     "compares_keys_alike": "equal_values",
     "fit": "type_casts",
     "has_nanoseconds": "equal_values",
@@ -87,6 +92,7 @@ _MODULES = {
     "pushed_predicate": "pushdown",
     "quoted_path": "column_names",
     "row_column": "column_names",
+    "rows_with_possible_keys": "equal_values",
     "schema_for_spark": "types",
     "schema_from_spark": "types",
     "session_case_rule": "column_names",

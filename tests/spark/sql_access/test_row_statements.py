@@ -16,6 +16,7 @@ from lance_ops.changing import chosen_rows
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature, VersionNotFound
 from lance_ops.runners import InThreads
 from lance_ops.spark import OnSpark, sql
+from lance_ops.spark.sql_access.row_changes import statements
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.writing import UpdatedRowWriter
 from tests.spark.sql_access.shown_rows import first, stored
@@ -99,6 +100,37 @@ def test_a_delete_finds_the_values_that_spark_finds_equal(
     shown = {row["x"] for row in run(f"SELECT x FROM keyed WHERE {condition}").collect()}
     run(f"DELETE FROM keyed WHERE {condition}")
     assert set(LanceDataset(lake / "keyed.lance").to_table()["x"].to_pylist()) == {1, 2, 3} - shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "query"),
+    [
+        (pa.int32(), "SELECT 3000000000L UNION ALL SELECT 7L UNION ALL SELECT NULL"),
+        (pa.uint16(), "SELECT -1L UNION ALL SELECT 7L"),
+        (pa.uint64(), "SELECT -1 UNION ALL SELECT 7"),
+        (pa.decimal128(4, 0), "SELECT 10000 UNION ALL SELECT 7"),
+        (
+            pa.timestamp("s"),
+            "SELECT TIMESTAMP_NTZ '1970-01-01 00:00:07' + make_dt_interval(0, 0, 0, e / 2) FROM halves",
+        ),
+        (pa.timestamp("ms", "UTC"), "SELECT timestamp_micros(7000 + 500 * CAST(e AS BIGINT)) FROM halves"),
+        (pa.timestamp("s"), "SELECT NULL UNION ALL SELECT NULL WHERE false"),
+    ],
+    ids=str,
+)
+def test_keys_of_a_type_with_more_values_are_joined_by_key(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, query: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("Spark joins the whole table")
+
+    monkeypatch.setattr(statements, "delete_computed", fail)
+    write_dataset(pa.table({"k": pa.array([7, 8, None], kind)}), lake / "keyed.lance")
+    write_dataset(pa.table({"e": [0.0, 1.0]}), lake / "halves.lance")
+    num_deleted = int("NULL" not in query or "7" in query)
+    assert first(run(f"DELETE FROM keyed WHERE k IN ({query})")) == {"num_affected_rows": num_deleted}
+    left = LanceDataset(lake / "keyed.lance").to_table().cast(pa.schema([("k", "int64")]))["k"].to_pylist()
+    assert left == [7, 8, None][num_deleted:]
 
 
 @pytest.mark.parametrize(

@@ -9,27 +9,30 @@ from pyspark.sql import DataFrame
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
+from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.sql_access.merge.choices import Choice, Choices, choose_rows
 from lance_ops.spark.sql_access.merge.clauses import Clause, Clauses
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.row_changes import visible_types
 from lance_ops.spark.table_query import TableQuery
-from lance_ops.spark.translation import has_nanoseconds, quoted_path
+from lance_ops.spark.translation import check_whole_microseconds, has_nanoseconds, quoted_path
 
 __all__ = ["changes_by_join"]
 
 
-def changes_by_join(names: MergeNames, frame: DataFrame, snapshot: Snapshot, on: str, clauses: Clauses) -> DataFrame:
+def changes_by_join(
+    names: MergeNames, frame: DataFrame, snapshot: Snapshot, on: str, clauses: Clauses, runner: Runner
+) -> DataFrame:
     """Join the source with the columns of a version that ON and the clauses read; return the rows to change.
 
     They are as `choose_rows` returns them. Raises `UnsupportedFeature` for columns that the merge would change on
-    their way through Spark.
+    their way through Spark; tasks of the runner look for nanoseconds that Spark would cut.
     """
     choices = _choices(names, clauses)
     texts = [text for each in choices for text in (each.condition, *each.values.values()) if text]
     read = {name for text in (on, *texts) for name in names.columns_of_target(text)}
-    _check_read(names, read)
+    _check_read(names, snapshot, read, runner)
     paths = [f"`{name}`" if "." in name else name for name in names.schema.names if name in read]
     table = TableQuery(frame.sparkSession, snapshot).select(*paths, ROW_ADDRESS).load()
     return choose_rows(frame, names.source, table, names.target, on, choices, visible_types(snapshot))
@@ -63,13 +66,9 @@ def _check_kept(schema: Schema, kept: Iterable[str]) -> None:
             )
 
 
-def _check_read(names: MergeNames, read: set[str]) -> None:
+def _check_read(names: MergeNames, snapshot: Snapshot, read: set[str], runner: Runner) -> None:
     """Raise `UnsupportedFeature` for a column that the join would not read as it is."""
-    schema = names.schema
+    schema = snapshot.schema
     if names.case_rule.find(ROW_ADDRESS, schema.names) is not None:
         raise UnsupportedFeature(f"a MERGE that joins its source with a table that has a column {ROW_ADDRESS!r}")
-    for name in schema.names:
-        if name in read and has_nanoseconds(schema.field(name)):
-            raise UnsupportedFeature(
-                f"a MERGE that joins its source with column {name!r} of the table: Spark cuts its nanoseconds"
-            )
+    check_whole_microseconds("a MERGE that reads column", snapshot, sorted(read), runner)

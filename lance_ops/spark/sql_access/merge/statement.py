@@ -36,7 +36,7 @@ from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.row_changes import change_rows, plain_types
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause
-from lance_ops.spark.translation import compares_keys_alike, quoted_path
+from lance_ops.spark.translation import compares_keys_alike, quoted_path, rows_with_possible_keys
 
 __all__ = ["MERGE_STATEMENTS"]
 
@@ -113,26 +113,29 @@ class _Merge:
 
     def _compares_keys_alike(self, snapshot: Snapshot, rows: DataFrame) -> bool:
         keys = StructType([rows.schema[key] for key in self._keys(snapshot)])
-        return compares_keys_alike(keys, snapshot.schema, inserts=bool(self.clauses.inserted))
+        return compares_keys_alike(keys, snapshot.schema)
 
     def _merge_source(self, opened: LanceDataset, rows: DataFrame, unmatched: list[Predicate]) -> MergeCounts:
         """Merge by key; also delete the rows of the table that match no source row and meet one of the conditions."""
-        merge = opened.merge_insert(self._keys(opened.snapshot)).conflict_retries(0)
+        keys = self._keys(opened.snapshot)
+        merge = opened.merge_insert(keys).conflict_retries(0)
         if self.clauses.all_matched_delete:
             merge = merge.when_matched_delete()
         elif self.clauses.matched:
             merge = merge.when_matched_update_all()
         if self.clauses.inserted:
             merge = merge.when_not_matched_insert_all()
+        else:
+            rows = rows_with_possible_keys(rows, keys, opened.snapshot.schema)
         if unmatched:
             merge = merge.when_not_matched_by_source_delete(any_of(*unmatched))
-        done = merge.execute(self.statement.rows_for(rows, opened), runner=self.statement.runner)
+        done = merge.execute(self.statement.rows_for(rows, opened, keys), runner=self.statement.runner)
         return MergeCounts(done["num_inserted_rows"], done["num_updated_rows"], done["num_deleted_rows"])
 
     def _merge_joined(self, current: Snapshot) -> MergeCounts:
         """Join the source with the version and change the rows of the pairs."""
         names = self._names(current)
-        rows = changes_by_join(names, self.frame, current, self.on, self.clauses)
+        rows = changes_by_join(names, self.frame, current, self.on, self.clauses, self.statement.runner)
         updated = dict.fromkeys(name for clause in self.clauses.updates for name in names.written(clause))
         try:
             return change_rows(self.statement, current, rows, updated, "merge into", on=self._keys(current))

@@ -24,7 +24,7 @@ from lance_ops.spark.sql_access.statement import (
     check_values,
 )
 from lance_ops.spark.sql_access.words import QUERY_WORDS
-from lance_ops.spark.translation import compares_keys_alike
+from lance_ops.spark.translation import compares_keys_alike, has_nanoseconds, rows_with_possible_keys
 
 __all__ = ["ROW_STATEMENTS"]
 
@@ -155,8 +155,10 @@ def _keys_of_query(
         values = _by_position(run_query(found.query, tables), [column], statement)
     except (AnalysisException, InvalidInput):  # of the query alone: Spark tells the mistake, if it is one
         return None
-    is_alike = compares_keys_alike(values.schema, opened.snapshot.schema)
-    return (column, statement.rows_for(values, opened)) if is_alike else None
+    schema = opened.snapshot.schema
+    if has_nanoseconds(schema.field(column)) or not compares_keys_alike(values.schema, schema):
+        return None
+    return column, statement.rows_for(rows_with_possible_keys(values, [column], schema), opened)
 
 
 def _update(statement: Statement) -> DataFrame | None:

@@ -15,6 +15,7 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError, TooManyConcurrent
 from lance_ops.runners import InThreads
 from lance_ops.spark import OnSpark, sql
 from lance_ops.spark.sql_access import statement
+from lance_ops.spark.sql_access.merge import statement as statement_of_merge
 from tests.spark.sql_access.merge.merging import START, add_rows, merge
 
 if TYPE_CHECKING:
@@ -205,22 +206,34 @@ def test_a_value_that_spark_would_cut_is_not_kept_by_way_of_spark(spark: SparkSe
     assert LanceDataset(lake / "times.lance").to_table(filter="id = 2")["at"].cast(pa.int64()).to_pylist() == [1]
 
 
+@pytest.mark.parametrize("in_tasks", [False, True])
 @pytest.mark.parametrize(
-    ("on", "clauses"),
+    ("on", "clauses", "left"),
     [
-        ("t.id = n.id", "WHEN MATCHED AND year(t.at) = 1970 THEN DELETE"),
-        ("t.at = n.at", "WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET x = 0"),
+        ("t.id = n.id", "WHEN MATCHED AND year(t.at) = 1970 THEN DELETE", []),
+        ("t.at = n.at", "WHEN MATCHED AND n.flag THEN DELETE WHEN MATCHED THEN UPDATE SET x = 7", [7]),
+        ("t.at = n.at", "WHEN MATCHED THEN UPDATE SET x = 7", [7]),
+        (
+            "t.at = n.at",
+            "WHEN MATCHED THEN UPDATE SET x = 7 WHEN NOT MATCHED THEN INSERT (at, x) VALUES (n.at, 7)",
+            [7],
+        ),
+        ("t.at = n.at", "WHEN MATCHED THEN DELETE", []),
     ],
 )
-def test_nanoseconds_of_the_table_are_not_read_by_way_of_spark(
-    spark: SparkSession, lake: Path, on: str, clauses: str
+def test_nanoseconds_of_the_table_are_read_where_spark_cuts_none(
+    spark: SparkSession, lake: Path, on: str, clauses: str, left: list[int], in_tasks: bool
 ) -> None:
-    times = pa.table({"id": [2], "x": [0], "at": pa.array([1], pa.timestamp("ns"))})
-    write_dataset(times, lake / "times.lance")
-    source = "(SELECT id, flag, TIMESTAMP_NTZ '1970-01-01 00:00:00' AS at FROM news)"
-    with pytest.raises(UnsupportedFeature, match="column 'at' of the table.*Spark cuts its nanoseconds"):
-        sql(spark, f"MERGE INTO times t USING {source} n ON {on} {clauses}")
-    assert LanceDataset(lake / "times.lance").version == 1
+    uri, runner = lake / "times.lance", OnSpark(spark) if in_tasks else InThreads()
+    source = "(SELECT 2L AS id, false AS flag, TIMESTAMP_NTZ '1970-01-01 00:00:00.000004' AS at)"
+    text = f"MERGE INTO times t USING {source} n ON {on} {clauses}"
+    write_dataset(pa.table({"id": [2], "x": [0], "at": pa.array([4_001], pa.timestamp("ns"))}), uri)
+    with pytest.raises(UnsupportedFeature, match="'at', whose values are not all whole microseconds"):
+        sql(spark, text, runner=runner)
+    assert LanceDataset(uri).version == 1
+    write_dataset(pa.table({"id": [2], "x": [0], "at": pa.array([4_000], pa.timestamp("ns"))}), uri, mode="overwrite")
+    sql(spark, text, runner=runner)
+    assert LanceDataset(uri).to_table()["x"].to_pylist() == left
 
 
 @pytest.mark.parametrize(
@@ -290,6 +303,56 @@ def test_a_key_between_two_units_of_the_table_is_neither_matched_nor_inserted(sp
     with pytest.raises(LanceOpsError, match="column 'k'"):
         sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = t.x + n.x WHEN NOT MATCHED THEN INSERT *")
     assert LanceDataset(lake / "keyed.lance").version == 1
+
+
+def test_a_moment_beyond_nanoseconds_is_no_key_of_them(spark: SparkSession, lake: Path) -> None:
+    write_dataset(pa.table({"k": pa.array([1_000], pa.timestamp("ns", "UTC")), "x": [1]}), lake / "keyed.lance")
+    source = "(SELECT TIMESTAMP '9999-12-31 00:00:00' AS k UNION ALL SELECT timestamp_micros(1))"
+    on = f"MERGE INTO keyed t USING {source} n ON t.k = n.k"
+    sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = 5", runner=InThreads())
+    assert LanceDataset(lake / "keyed.lance").to_table()["x"].to_pylist() == [5]
+    with pytest.raises(LanceOpsError, match="'k'"):
+        sql(spark, f"{on} WHEN NOT MATCHED THEN INSERT (k) VALUES (n.k)", runner=InThreads())
+
+
+_UNLIKE_ANY = {
+    "int32": (pa.int32(), "3000000000L"),
+    "uint8": (pa.uint8(), "-1L"),
+    "uint64": (pa.uint64(), "-1L"),
+    "uint64 and decimal": (pa.uint64(), "99999999999999999999BD"),
+    "int64 and decimal": (pa.int64(), "-9223372036854775809BD"),
+    "decimal": (pa.decimal128(5, 0), "100000L"),
+    "decimals": (pa.decimal128(30, 2), "12345678901234567890123456789.00BD"),
+}
+"""Types of keys, and a number of a wider type that is no such key."""
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+@pytest.mark.parametrize(("kind", "other"), [pytest.param(*each, id=name) for name, each in _UNLIKE_ANY.items()])
+def test_a_number_that_no_key_can_be_leaves_the_join_by_key(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, other: str, in_tasks: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("Spark joins the whole table")
+
+    monkeypatch.setattr(statement_of_merge, "changes_by_join", fail)
+    uri, runner = lake / "keyed.lance", OnSpark(spark) if in_tasks else InThreads()
+    write_dataset(pa.table({"id": pa.array([2, 3, 4], kind), "x": [0, 0, 0]}), uri)
+    of_two = f"(SELECT CAST(2 AS DECIMAL(38, 2)) AS id UNION ALL SELECT {other} UNION ALL SELECT {other})"
+    source = of_two if pa.types.is_decimal(kind) and kind.scale else of_two.replace("(38, 2)", "(20, 0)")
+    on = f"MERGE INTO keyed t USING {source} n ON t.id = n.id"
+    sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = 1", runner=runner)
+    assert LanceDataset(uri).to_table().sort_by("id")["x"].to_pylist() == [1, 0, 0]
+    sql(
+        spark,
+        f"{on} WHEN MATCHED THEN UPDATE SET x = 2 WHEN NOT MATCHED BY SOURCE AND t.id = 3 THEN DELETE",
+        runner=runner,
+    )
+    assert LanceDataset(uri).to_table().sort_by("id")["x"].to_pylist() == [2, 0]
+    sql(spark, f"{on} WHEN MATCHED THEN DELETE", runner=runner)
+    assert LanceDataset(uri).count_rows() == 1
+    with pytest.raises(LanceOpsError, match="'id'"):
+        sql(spark, f"{on} WHEN NOT MATCHED THEN INSERT (id) VALUES (n.id)", runner=runner)
 
 
 def test_integers_of_any_length_are_joined(spark: SparkSession, lake: Path) -> None:
