@@ -207,7 +207,7 @@ def _check_has(names: Iterable[str], keys: Iterable[str]) -> None:
     listed = list(names)
     known = {name.lower() for name in listed}
     for key in keys:
-        if known.isdisjoint((key.lower(), split_path(key)[0].lower())):
+        if key.lower() not in known and split_path(key)[0].lower() not in known:
             raise InvalidInput(
                 f"the source has no column {key!r}, which the merge matches on; it has {', '.join(listed)}"
             )

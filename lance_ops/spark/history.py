@@ -13,17 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Self
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own name for it
+from pyspark.sql.types import StructType
 
 from lance_ops.api import ExecuteResult, LanceDataset
 from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters, UnsupportedFeature
+from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.table_query import TableQuery
-from lance_ops.spark.translation import check_half_floats, check_key_types, has_nanoseconds, quoted_path
+from lance_ops.spark.translation import (
+    check_half_floats,
+    check_key_types,
+    has_nanoseconds,
+    quoted_path,
+    session_case_rule,
+)
 from lance_ops.transactions import exclusive_key_properties
 from lance_ops.writing import retry_conflicts
 
@@ -48,30 +57,29 @@ def merge_history(
 ) -> dict[str, int]:
     """Add changes to a table of histories as one version; return `num_added_rows` and `num_closed_rows`.
 
-    `changes` has the columns `on`, `valid_from` and values. Spark reads it several times, and each time it must give
-    the same rows. A key may change several times. A change that the table has (a replay), or that repeats values that
-    are true then, adds nothing; if none is left, there is no version. A key whose last row has ended may come back. Two
-    runs at once by the same keys conflict. After a conflict all is computed again on the newest version.
+    `changes` has the columns `on`, `valid_from` and values. Names match by the session's case rule. Spark reads the
+    changes several times, and each time they must give the same rows. A key may change several times. A change that the
+    table has (a replay), or that repeats values that are true then, adds nothing; if none is left, there is no version.
+    A key whose last row has ended may come back. Two runs at once by the same keys conflict. After a conflict all is
+    computed again on the newest version.
 
     Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
     and for another value before the row that is current. Raises `UnsupportedFeature` for nanoseconds, for a key of half
     floats, and for a key or a moment whose type is not the table's. Raises `TooManyConcurrentWriters` when the retries
     are used up, or `retry_timeout` has passed since the first conflict. An attempt that runs is not ended.
     """
-    keys = [on] if isinstance(on, str) else list(on)
-    for name in (*keys, valid_from):
-        if name not in changes.columns:
-            raise InvalidInput(f"the changes have no column {name!r}; they have {', '.join(changes.columns)}")
+    given = _changes_by(changes, [on] if isinstance(on, str) else list(on), valid_from)
     used = runner or OnSpark(changes.sparkSession)
 
     def attempt(newest: Snapshot) -> ExecuteResult:
         if newest.version != dataset.version:
             dataset.checkout_latest()
-        source = _source(dataset, changes, keys, valid_from, valid_to, current)
-        merge = dataset.merge_insert([*keys, valid_from]).when_matched_update_all().when_not_matched_insert_all()
+        columns = _HistoryColumns.of(dataset.snapshot, given, current, valid_to)
+        source = _source(dataset.snapshot, given, columns)
+        merge = dataset.merge_insert(columns.identity).when_matched_update_all().when_not_matched_insert_all()
         try:
             rows = source if isinstance(used, OnSpark) else source.toArrow()
-            properties = exclusive_key_properties(keys)  # as another run may add a row of the same key
+            properties = exclusive_key_properties(columns.keys)  # as another run may add a row of the same key
             return merge.conflict_retries(0).execute(rows, transaction_properties=properties, runner=used)
         except TooManyConcurrentWriters as lost:
             raise RetryableConflict(str(lost.__cause__)) from lost
@@ -80,23 +88,79 @@ def merge_history(
     return {"num_added_rows": result["num_inserted_rows"], "num_closed_rows": result["num_updated_rows"]}
 
 
-def _source(
-    dataset: LanceDataset, changes: DataFrame, keys: list[str], valid_from: str, valid_to: str, current: str
-) -> DataFrame:
+@dataclass(frozen=True)
+class _Changes:
+    """Changes whose columns begin with those of the key, then the moment."""
+
+    rows: DataFrame
+    num_keys: int
+
+
+def _changes_by(changes: DataFrame, keys: Sequence[str], valid_from: str) -> _Changes:
+    """Put the columns in order; raise `InvalidInput` for a key or a moment that the changes do not have."""
+    rule, first = session_case_rule(changes.sparkSession), []
+    for name in (*keys, valid_from):
+        found = rule.find(name, changes.columns)
+        if found is None:
+            raise InvalidInput(f"the changes have no column {name!r}; they have {', '.join(changes.columns)}")
+        first.append(found)
+    values = [name for name in changes.columns if name not in first]
+    return _Changes(changes.select(*map(_column, [*first, *values])), len(keys))
+
+
+@dataclass(frozen=True)
+class _HistoryColumns:
+    """The columns of a table of histories that a run reads and writes, in the table's spelling."""
+
+    keys: tuple[str, ...]
+    valid_from: str
+    values: tuple[str, ...]
+    current: str
+    valid_to: str
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, changes: _Changes, current: str, valid_to: str) -> Self:
+        """Find the columns by the session's case rule; raise `InvalidInput` for one that the table does not have."""
+        rule, names, found = session_case_rule(changes.rows.sparkSession), snapshot.schema.names, []
+        for name in (*changes.rows.columns, current, valid_to):
+            stored = rule.find(name, names)
+            if stored is None:
+                raise InvalidInput(f"{snapshot.uri} has no column {name!r}; it has {', '.join(names)}")
+            found.append(stored)
+        keys, (valid_from, *values) = found[: changes.num_keys], found[changes.num_keys : -2]
+        return cls(tuple(keys), valid_from, tuple(values), *found[-2:])
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns by which a row of the table is told from others."""
+        return (*self.keys, self.valid_from)
+
+    @property
+    def of_changes(self) -> tuple[str, ...]:
+        """The columns that changes have, in their order."""
+        return (*self.identity, *self.values)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All columns."""
+        return (*self.of_changes, self.current, self.valid_to)
+
+
+def _source(snapshot: Snapshot, given: _Changes, columns: _HistoryColumns) -> DataFrame:
     """Return the rows to close, with their end, and the rows to add.
 
     The changes are put in order among the rows that the table has of their keys.
     """
-    named = [*keys, valid_from, *(name for name in changes.columns if name not in (*keys, valid_from))]
-    told = F.struct(F.lit(True), *(_column(name) for name in named[len(keys) + 1 :]))
-    table = TableQuery(changes.sparkSession, dataset.snapshot).select(*map(_quoted, [*named, current, valid_to]))
-    stored = table.load()
-    _check_columns(table, stored, changes, [*keys, valid_from])
-    known = stored.join(changes.select(*map(_column, keys)).distinct(), keys, "left_semi").select(
-        *map(_column, [*named, current, valid_to])
+    keys, valid_from, current, valid_to = columns.keys, columns.valid_from, columns.current, columns.valid_to
+    changes = given.rows.toDF(*columns.of_changes)
+    told = F.struct(F.lit(True), *map(_column, columns.values))
+    stored = TableQuery(changes.sparkSession, snapshot).select(*columns.all).load()
+    _check_columns(snapshot, stored, changes, columns)
+    known = stored.join(changes.select(*map(_column, keys)).distinct(), list(keys), "left_semi").select(
+        *map(_column, columns.all)
     )
     no_end = F.lit(None).cast(stored.schema[valid_to].dataType)
-    new = changes.select(*map(_column, named)).withColumn(current, F.lit(False)).withColumn(valid_to, no_end)
+    new = changes.withColumn(current, F.lit(False)).withColumn(valid_to, no_end)
     every = known.withColumn(_IS_CHANGE, F.lit(False)).unionByName(new.withColumn(_IS_CHANGE, F.lit(True)))
     in_order = Window.partitionBy(*map(_column, keys)).orderBy(_column(valid_from), F.col(_IS_CHANGE))
     # A run begins with each known row, and with each change that has other values than the row before it.
@@ -119,46 +183,41 @@ def _source(
         .withColumn(_NEXT, F.lead(_column(valid_from)).over(in_order))
         .withColumn(_IS_LAST, F.coalesce(F.lead(_IS_CHANGE).over(in_order), F.lit(True)))
     )
-    _check(kept.where(F.col(_IS_CHANGE)), keys, valid_from)
+    _check(kept.where(F.col(_IS_CHANGE)), columns.identity)
     ends_earlier = (_column(current) & F.col(_NEXT).isNotNull()) | (F.col(_NEXT) < _column(valid_to))
-    written = kept.where(F.col(_IS_CHANGE) | ends_earlier)
-    ends = [F.col(_NEXT).alias(valid_to), F.col(_NEXT).isNull().alias(current)]
-    return written.select(*map(_column, named), *ends)
+    written = kept.where(F.col(_IS_CHANGE) | (F.col(_IS_LAST) & ends_earlier))
+    ends = [F.col(_NEXT).isNull().alias(current), F.col(_NEXT).alias(valid_to)]
+    return written.select(*map(_column, columns.of_changes), *ends)
 
 
-def _check_columns(table: TableQuery, stored: DataFrame, changes: DataFrame, keys: list[str]) -> None:
+def _check_columns(snapshot: Snapshot, stored: DataFrame, changes: DataFrame, columns: _HistoryColumns) -> None:
     """Raise `UnsupportedFeature` for columns that Spark reads or compares otherwise than the merge.
 
-    The merge would then add a row where Spark found one to close. The table's columns begin with `keys`.
+    The merge would then add a row where Spark found one to close.
     """
-    schema, columns = table.snapshot.schema, table.columns or ()
-    for name in columns:
+    schema, identity = snapshot.schema, columns.identity
+    for name in columns.all:
         if has_nanoseconds(schema.field(name)):
             raise UnsupportedFeature(f"a history with column {name!r}: Spark cuts its nanoseconds (store microseconds)")
-    check_half_floats("a history", schema, columns[: len(keys)])
-    types = {field.name: field.dataType for field in stored.select(*map(_column, keys)).schema}
-    check_key_types("a history", changes.select(*map(_column, keys)).schema, types)
+    check_half_floats("a history", schema, identity)
+    types = {name: stored.schema[name].dataType for name in identity}
+    check_key_types("a history", StructType([changes.schema[name] for name in identity]), types)
 
 
-def _check(changes: DataFrame, keys: list[str], valid_from: str) -> None:
-    """Raise `InvalidInput` for a change that cannot be the next one of its key."""
-    named = [*keys, valid_from]
-    has_null = F.greatest(*(_column(name).isNull() for name in named))
-    at_once = F.coalesce(F.col(_BEFORE) == _column(valid_from), F.lit(False))
+def _check(changes: DataFrame, identity: tuple[str, ...]) -> None:
+    """Raise `InvalidInput` for a change that cannot be the next one of its key. `identity` ends with the moment."""
+    has_null = F.greatest(*(_column(name).isNull() for name in identity))
+    at_once = F.coalesce(F.col(_BEFORE) == _column(identity[-1]), F.lit(False))
     reason = (
         F.when(has_null, "a null in the key or the moment")
         .when(at_once, "two values at one moment")
         .when(~F.col(_IS_LAST), "another value before the row that is current")
     )
-    wrong = changes.select(*map(_column, named), reason.alias(_REASON)).where(F.col(_REASON).isNotNull()).head(1)
+    wrong = changes.select(*map(_column, identity), reason.alias(_REASON)).where(F.col(_REASON).isNotNull()).head(1)
     if wrong:
-        shown = ", ".join(f"{name} = {wrong[0][name]!r}" for name in named)
+        shown = ", ".join(f"{name} = {wrong[0][name]!r}" for name in identity)
         raise InvalidInput(f"a history grows at its end, and a change has {wrong[0][_REASON]}: {shown}")
 
 
 def _column(name: str) -> Column:
     return F.col(quoted_path(name))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

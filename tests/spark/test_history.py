@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -98,6 +99,48 @@ def test_a_change_within_a_row_that_has_ended_ends_it_earlier(spark: SparkSessio
     dataset = history(dataset_uri, (7, 1.0, 1, 5, False))
     merge_history(dataset, frame(spark, (7, 2.0, 3)), "id")
     assert [row[1:] for row in shown(dataset)] == [(1.0, 1, 3, False), (2.0, 3, None, True)]
+
+
+def test_rows_that_overlap_stay_where_no_change_follows_them(spark: SparkSession, dataset_uri: str) -> None:
+    dataset = history(dataset_uri, (7, 1.0, 1, 9, False), (7, 2.0, 5, None, True), (8, 1.0, 1, None, True))
+    assert merge_history(dataset, frame(spark, (7, 2.0, 5)), "id") == {"num_added_rows": 0, "num_closed_rows": 0}
+    assert lance_ops.dataset(dataset_uri).version == 1
+    assert merge_history(dataset, frame(spark, (7, 3.0, 10)), "id") == {"num_added_rows": 1, "num_closed_rows": 1}
+    of_key = [row[1:] for row in shown(dataset) if row[0] == 7]
+    assert of_key == [(1.0, 1, 9, False), (2.0, 5, 10, False), (3.0, 10, None, True)]
+
+
+@pytest.mark.parametrize("runner", [None, InThreads()], ids=["Spark", "threads"])
+def test_columns_are_found_by_the_case_rule_of_the_session(
+    spark: SparkSession, dataset_uri: str, runner: InThreads | None
+) -> None:
+    dataset = history(dataset_uri, (7, 1.0, 1, None, True))
+    changes = frame(spark, (7, 2.0, 5)).selectExpr("valid_from AS Valid_From", "price AS PRICE", "id AS Id")
+    names: dict[str, Any] = {"valid_from": "VALID_FROM", "valid_to": "VALID_TO", "current": "Current"}
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(InvalidInput, match="the changes have no column 'ID'; they have Valid_From, PRICE, Id"):
+            merge_history(dataset, changes, "ID", runner=runner, **names)
+        with pytest.raises(InvalidInput, match="has no column 'VALID_TO'; it has id, price"):
+            merge_history(dataset, frame(spark, (7, 2.0, 5)), "id", valid_to="VALID_TO", runner=runner)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    done = merge_history(dataset, changes, "ID", runner=runner, **names)
+    assert done == {"num_added_rows": 1, "num_closed_rows": 1}
+    assert shown(dataset) == [(7, 1.0, 1, 5, False), (7, 2.0, 5, None, True)]
+
+
+def test_a_name_may_hold_a_back_quote(spark: SparkSession, dataset_uri: str) -> None:
+    names = {name: f"`{name} `` 1" for name in SCHEMA.names}
+    rows = history(dataset_uri, (7, 1.0, 1, None, True)).to_table()
+    lance.write_dataset(rows.rename_columns(list(names.values())), f"{dataset_uri}.odd")  # new tables have none here
+    dataset = lance_ops.dataset(f"{dataset_uri}.odd")
+    changes = frame(spark, (7, 2.0, 5)).toDF(*(names[name] for name in ("id", "price", "valid_from")))
+    columns: dict[str, Any] = {name: names[name] for name in ("valid_from", "valid_to", "current")}
+    done = merge_history(dataset, changes, names["id"], runner=InThreads(), **columns)
+    assert done == {"num_added_rows": 1, "num_closed_rows": 1}
+    found = sorted(tuple(row.values()) for row in dataset.to_table().to_pylist())
+    assert found == [(7, 1.0, day(1), day(5), False), (7, 2.0, day(5), None, True)]
 
 
 def test_two_runs_do_not_make_two_current_rows_of_one_key(spark: SparkSession, dataset_uri: str) -> None:

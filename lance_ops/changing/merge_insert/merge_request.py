@@ -107,7 +107,7 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     schema = snapshot.schema.to_arrow_storage()
     conformed = safe_to_take(conform_present_columns(source, schema_to_write(snapshot.schema)))
     for path in on:
-        if split_path(path)[0] not in conformed.schema.names and path not in conformed.schema.names:
+        if path not in conformed.schema.names and split_path(path)[0] not in conformed.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
     keys = tuple(key_column(schema, path) for path in on)
     for path, key in zip(on, keys, strict=True):
