@@ -89,6 +89,8 @@ class ConditionTranslation:
                 return self._pushed(spark.EqualTo(self._path(node, pt.is_boolean), True))
             case exp.NEQ():
                 return build.negate(self._comparison(node, _COMPARISONS[exp.EQ]))
+            case exp.NullSafeNEQ():
+                return build.negate(self._comparison(node, _COMPARISONS[exp.NullSafeEQ]))
             case exp.Between():
                 low = exp.GTE(this=node.this, expression=node.args["low"])
                 high = exp.LTE(this=node.this, expression=node.args["high"])

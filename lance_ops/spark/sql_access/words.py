@@ -230,19 +230,24 @@ class Reader:
     def until(self, *stops: str, what: str) -> str:
         """Read up to one of these keywords outside of brackets and CASE, or to the end; return the text.
 
-        Raises `InvalidInput` if there is nothing before it.
+        The FROM of `IS [NOT] DISTINCT FROM` is none of them. Raises `InvalidInput` if there is nothing before it.
         """
         begin, depth, cases = self.at, 0, 0
         while not self.ended:
             word = self.words[self.at]
             depth += _OPENING.get(word.upper, 0) if word.kind is Kind.SIGN else 0
-            if depth < 0 or (depth == cases == 0 and word.upper in stops):
+            is_stop = word.upper in stops and not (word.upper == "FROM" and self._follows("DISTINCT"))
+            if depth < 0 or (depth == cases == 0 and is_stop):
                 break
             cases = max(0, cases + {"CASE": 1, "END": -1}.get(word.upper, 0))
             self.at += 1
         if self.at == begin:
             raise self.error(what)
         return self.between(begin, self.at)
+
+    def _follows(self, keyword: str) -> bool:
+        """Return whether this keyword stands before the next word."""
+        return self.at > 0 and self.words[self.at - 1].upper == keyword
 
     def rest(self, what: str) -> str:
         """Read all that is left, and return its text."""

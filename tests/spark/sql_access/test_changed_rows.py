@@ -62,7 +62,9 @@ def test_a_change_that_lost_to_another_is_of_the_version_after_it(
     assert LanceDataset(uri).version == 3
 
 
-@pytest.mark.parametrize("condition", ["", "WHERE id > 2", "WHERE numbers.s IN ('a', 'b') AND NOT x = 3"])
+@pytest.mark.parametrize(
+    "condition", ["", "WHERE id > 2", "WHERE numbers.s IN ('a', 'b') AND NOT x = 3", "WHERE s IS DISTINCT FROM 'b'"]
+)
 def test_a_condition_that_means_the_same_to_both_needs_no_query_of_spark(
     run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:

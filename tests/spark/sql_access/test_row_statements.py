@@ -60,6 +60,10 @@ def test_whole_numbers_are_inserted_into_decimals_that_hold_them(run: Any, lake:
 def test_rows_are_replaced_all_or_those_that_match(run: Any, lake: Path) -> None:
     run("INSERT INTO numbers REPLACE WHERE id >= 2 VALUES (5, 50, 'new')")
     assert stored(lake) == [(0, 0, "a"), (1, 1, "b"), (5, 50, "new")]
+    run("INSERT INTO numbers REPLACE WHERE id IS DISTINCT FROM 1 AND s IS NOT DISTINCT FROM 'a' VALUES (6, 60, 'a')")
+    assert stored(lake) == [(1, 1, "b"), (5, 50, "new"), (6, 60, "a")]
+    run("INSERT INTO numbers REPLACE WHERE id IS DISTINCT FROM 1 FROM numbers SELECT * WHERE id = 6")
+    assert stored(lake) == [(1, 1, "b"), (6, 60, "a")]
     run("INSERT OVERWRITE numbers SELECT id, x, s FROM numbers WHERE id = 1")
     opened = LanceDataset(lake / "numbers.lance")
     assert stored(lake) == [(1, 1, "b")]

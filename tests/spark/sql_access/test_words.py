@@ -91,6 +91,13 @@ def test_a_part_ends_at_a_keyword_outside_of_brackets_and_case() -> None:
         Reader("x y").expect("WHERE")
 
 
+@pytest.mark.parametrize("words", ["IS DISTINCT FROM", "is not distinct /* FROM */ from"])
+def test_the_from_of_a_comparison_ends_no_part(words: str) -> None:
+    reader = Reader(f"a {words} 5 FROM t")
+    assert reader.until("FROM", what="a condition") == f"a {words} 5"
+    assert reader.accept("FROM", "T")
+
+
 def test_a_quoted_name_is_no_keyword() -> None:
     reader = Reader("`WHERE` x")
     assert not reader.accept("WHERE")
