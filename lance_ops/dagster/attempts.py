@@ -15,7 +15,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import find_token
 
-__all__ = ["Attempt"]
+__all__ = ["Attempt", "first_run"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Attempt:
     def of(cls, context: dg.OpExecutionContext, *parts: str) -> Attempt:
         """Return this attempt of a step's work; `parts` name what else tells it apart: its configuration, an output."""
         step = context.get_step_execution_context()
-        first = _first_run(context.instance, step.dagster_run)
+        first = first_run(context.instance, step.dagster_run)
         named = f"/{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}" if parts else ""
         is_repeated = context.retry_number > 0 or first != context.run_id
         return cls(f"dagster/{first}/{step.step.key}{named}", is_repeated)
@@ -43,7 +43,7 @@ class Attempt:
         return find_token(newest.store, newest.committer, self.token) if self.is_repeated else None
 
 
-def _first_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+def first_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     """Return the first of the runs that attempted the same work: up to it, each is a re-execution of a failed one."""
     first, parent = run.run_id, _parent_of(run)
     while parent is not None:

@@ -12,7 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops.dagster.head import PAST_COSTS, debt_policy, past_costs
-from lance_ops.dagster.upkeep import earlier_runs
+from lance_ops.dagster.upkeep import earlier_runs, paying
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.paying import Upkeep
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, resting_steps
@@ -200,6 +200,22 @@ def test_a_step_that_fails_on_a_busy_table_is_tried_after_longer_and_longer_wait
     monkeypatch.setattr(earlier_runs, "_FIRST_WAIT", timedelta(0))
     assert owing.tick("debt").runs[0].success and owing.data.describe_indices()
     assert resting(0) == ()
+
+
+def test_a_retry_tries_the_step_again_although_another_writer_has_committed(
+    owing: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_ops.dagster.failures._SECONDS_TO_WAIT", 0)
+    with monkeypatch.context() as failing:
+        failing.setattr(payment, "create_scalar_index", _fail_with(StoreError("is away")))
+        failing.setattr(paying, "record_verdicts", lambda _: append(owing, 1))  # between two attempts
+        lost = owing.location.run(owing.names.of("upkeep"), raise_on_error=False)
+    assert not lost.success
+    assert [each["lance/upkeep"] for each in observations(owing)] == ["failed"] * 4
+
+    parent = {"dagster/parent_run_id": lost.run_id, "dagster/root_run_id": lost.run_id}
+    again = owing.location.run(owing.names.of("upkeep"), tags=parent)
+    assert again.success and owing.data.describe_indices(), "a run in place of the failed one tries the step, too"
 
 
 def test_upkeep_that_was_cancelled_waits_for_another_version(owing: Deployment) -> None:

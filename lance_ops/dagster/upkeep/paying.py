@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from lance_ops.dagster.attempts import first_run
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import (
     ORPHAN_BYTES,
@@ -53,13 +54,14 @@ def upkeep_job(config: DatasetConfig) -> dg.JobDefinition:
 
 def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
     config, instance = work.config, work.context.instance
+    first = first_run(instance, work.context.run)
     policy = debt_policy(config)
     if asked.dry_run:
         return {"lance/dry_run": True, "lance/debt": dg.MetadataValue.md(_owed(work))}
     limit = allowance(instance, config) if asked.max_megabytes is None else asked.max_megabytes * 1024**2
     in_vain: tuple[str, ...] = ()
     if not asked.again:
-        resting = resting_steps(instance, config, work.snapshot.version, datetime.now(UTC))
+        resting = resting_steps(instance, config, work.snapshot.version, datetime.now(UTC), first)
         in_vain = (*fruitless_steps(instance, config), *resting)
     past = past_costs(instance, config)
     paid = pay_debt(work.snapshot, policy, max_bytes=limit, fruitless=in_vain, runner=work.runner, past_costs=past)
@@ -71,7 +73,7 @@ def _upkeep(work: Work, asked: Upkeep) -> dict[str, Any]:
             "taken": [step.key for step in paid.steps],
             "failed": paid.failed_step,
             "version": paid.after.version,
-            "run": work.context.run_id,
+            "run": first,
         }
     )
     sentence = f"upkeep: {metadata['lance/upkeep']}"

@@ -17,7 +17,10 @@ __all__ = ["FRUITLESS", "OUTCOMES", "SPENT_BYTES", "allowance", "fruitless_steps
 SPENT_BYTES = "lance/upkeep_bytes"
 FRUITLESS = "lance/upkeep_in_vain"
 OUTCOMES = "lance/upkeep_outcomes"
-"""The keys of the steps that a run took, the key of the one that failed, the version that the run left, and its id."""
+"""The keys of the steps that a run took, the key of the one that failed, the version that the run left, and its work.
+
+The work is the id of the first run that attempted it; see `first_run`.
+"""
 _MEGABYTE = 1024**2
 _LOOKED_AT = 200
 """How many observations of the head are read: those of a day, and clean-up leaves some, too."""
@@ -25,11 +28,11 @@ _LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class _Failures:
-    """The failures of a step: the newest one, at its version, and the runs in a row that met one."""
+    """The failures of a step: the newest one, at its version, and the works in a row that met one."""
 
     at: datetime
     version: int
-    runs: set[str] = field(default_factory=set)
+    works: set[str] = field(default_factory=set)
 
 
 def fruitless_steps(instance: dg.DagsterInstance, config: DatasetConfig) -> tuple[str, ...]:
@@ -41,26 +44,34 @@ def fruitless_steps(instance: dg.DagsterInstance, config: DatasetConfig) -> tupl
     return ()
 
 
-def resting_steps(instance: dg.DagsterInstance, config: DatasetConfig, version: int, now: datetime) -> tuple[str, ...]:
+def resting_steps(
+    instance: dg.DagsterInstance, config: DatasetConfig, version: int, now: datetime, work: str | None = None
+) -> tuple[str, ...]:
     """Return the keys of the steps that failed below a version so lately that they are not tried again yet.
 
     On a busy table, each commit makes a new version. The waits are those after runs that failed at one version.
+    `work` is that of the calling run. A step that it tried before does not rest: otherwise its next attempt, at the
+    version of another writer, would end well without having tried the step.
     """
     failed: dict[str, _Failures] = {}
-    succeeded: set[str] = set()
+    tried_since: set[str] = set()
     for at, observation in observations_of_head(instance, config, _LOOKED_AT):
         told = observation.metadata.get(OUTCOMES)
         if not isinstance(told, dg.JsonMetadataValue) or not isinstance(told.data, dict):
             continue
-        succeeded.update(map(str, told.data["taken"]))
+        tried_since.update(map(str, told.data["taken"]))
         step = told.data["failed"]
-        if step is not None and step not in succeeded:
-            newest = _Failures(datetime.fromtimestamp(at, UTC), int(told.data["version"]))
-            failed.setdefault(str(step), newest).runs.add(str(told.data["run"]))  # a run may attempt its step again
+        if step is None or step in tried_since:
+            continue
+        if told.data["run"] == work:
+            tried_since.add(str(step))
+            continue
+        newest = _Failures(datetime.fromtimestamp(at, UTC), int(told.data["version"]))
+        failed.setdefault(str(step), newest).works.add(str(told.data["run"]))  # a work may attempt its step again
     return tuple(
         step
         for step, newest in failed.items()
-        if newest.version < version and now < newest.at + wait_after(len(newest.runs))
+        if newest.version < version and now < newest.at + wait_after(len(newest.works))
     )
 
 
