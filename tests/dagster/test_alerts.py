@@ -190,6 +190,27 @@ def test_a_batch_that_failed_beside_one_that_was_set_aside_is_told(deploy: Deplo
     assert receiver.take() == []
 
 
+def test_a_batch_that_was_set_aside_long_ago_is_told_of_when_it_needs_somebody_for_another_reason(
+    deploy: Deploy, receiver: Receiver
+) -> None:
+    deployment = deploy({"vanished": "refuse"}, alerts=[WEBHOOK], indices=[])
+    alerts(deployment)
+    land_junk(deployment, "d1")
+    deployment.tick(raise_on_error=False)
+    alerts(deployment)
+    assert [alert["event"] for alert in receiver.take()] == ["quarantine"]
+    landed = deployment.land("d1", range(3))
+    assert deployment.tick().runs[0].success
+    alerts(deployment)
+    assert receiver.take() == []
+    landed.unlink()
+    deployment.tick("settled")
+    alerts(deployment)
+    (told,) = receiver.take()
+    assert (told["event"], told["title"]) == ("check", "check batches_settled is red")
+    assert "d1: its files are gone" in told["reason"]
+
+
 def test_a_red_check_that_could_not_look_once_is_not_told_again(deploy: Deploy, receiver: Receiver) -> None:
     deployment = deploy(alerts=[WEBHOOK])
     alerts(deployment)

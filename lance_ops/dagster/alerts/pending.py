@@ -22,7 +22,14 @@ from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, LOOKED
 from lance_ops.dagster.head import FRESH
-from lance_ops.dagster.landing import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, UNSETTLED_BATCHES, named_with_reasons
+from lance_ops.dagster.landing import (
+    CHANGED_TOKEN,
+    REFUSED,
+    REFUSED_OF_RUN,
+    named_with_reasons,
+    reported_in_state,
+    unsettled_states,
+)
 from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.opening import open_if_exists
 
@@ -254,19 +261,12 @@ def _could_not_look(found: dg.AssetCheckEvaluation) -> bool:
 
 
 def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: dg.AssetCheckEvaluation) -> bool:
-    """Return whether a check only says that batches need somebody, of which other alerts tell."""
-    batches = found.metadata.get(UNSETTLED_BATCHES)
-    keys = list(batches.value) if batches is not None and isinstance(batches.value, dict) else []
-    if not keys or len(_causes(found)) > len(keys):  # the evaluation names the first batches only
-        return False
-    observed = dg.AssetRecordsFilter(watched.names.batches, asset_partitions=keys)
-    records = instance.fetch_observations(observed, limit=_EVENTS_AT_ONCE).records
-    told = {
-        record.partition_key
-        for record in records
-        if (seen := record.asset_observation) is not None and _needs_somebody(seen)
-    }
-    return told.issuperset(keys)
+    """Return whether a check only says that batches are in a state of which other alerts tell.
+
+    Those follow observations. An old observation says nothing of a batch that is now in another state.
+    """
+    states = unsettled_states(found)
+    return bool(states) and reported_in_state(instance, watched.names, states) == states.keys()
 
 
 def _red_check(watched: Watched, newest: RecordedEvaluation) -> Alert:

@@ -1,6 +1,12 @@
 """Raw files that land: how they form batches, what a sensor tick decides, and the asset that ingests them."""
 
-from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN, batch_states
+from lance_ops.dagster.landing.batch_report import (
+    CHANGED_TOKEN,
+    REFUSED,
+    REFUSED_OF_RUN,
+    batch_states,
+    reported_in_state,
+)
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, BatchStatus
 from lance_ops.dagster.landing.batches import batches_asset, record_planned_batches
 from lance_ops.dagster.landing.landing import LandedBatch, list_files, list_landing
@@ -13,6 +19,7 @@ from lance_ops.dagster.landing.settled_check import (
     build_settled_check,
     build_settled_sensor,
     named_with_reasons,
+    unsettled_states,
 )
 
 __all__ = [
@@ -36,4 +43,6 @@ __all__ = [
     "list_landing",
     "named_with_reasons",
     "record_planned_batches",
+    "reported_in_state",
+    "unsettled_states",
 ]

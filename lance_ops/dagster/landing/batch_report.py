@@ -11,12 +11,20 @@ import dagster as dg
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches
-from lance_ops.dagster.landing.batch_state import BatchReport, Evidence, judge_batches
+from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import OpenNewest, open_if_exists
 from lance_ops.maintenance import ingested_batches
 
-__all__ = ["CHANGED_TOKEN", "REFUSED", "REFUSED_OF_RUN", "batch_states", "refusals", "reported_changes"]
+__all__ = [
+    "CHANGED_TOKEN",
+    "REFUSED",
+    "REFUSED_OF_RUN",
+    "batch_states",
+    "refusals",
+    "reported_changes",
+    "reported_in_state",
+]
 
 REFUSED = "lance/refused"
 REFUSED_OF_RUN = "lance/refused_batches"
@@ -24,6 +32,9 @@ REFUSED_OF_RUN = "lance/refused_batches"
 
 CHANGED_TOKEN = "lance/changed_token"
 """The metadata of an observation of a batch that changed after it was ingested and was left alone: its new token."""
+
+_REPORTED_BY = {BatchState.QUARANTINED: REFUSED, BatchState.CHANGED: CHANGED_TOKEN}
+"""The metadata by which an observation reports a batch in a state."""
 
 _PARTITIONS_AT_ONCE = 200
 _EVENTS_AT_ONCE = 1000
@@ -93,6 +104,15 @@ def reported_changes(instance: dg.DagsterInstance, names: DatasetNames, batches:
     observed = _newest_observed(instance, names, list(tokens))
     found = ((key, metadata.get(CHANGED_TOKEN)) for key, metadata in observed)
     return {key for key, token in found if token is not None and token.value == tokens[key]}
+
+
+def reported_in_state(instance: dg.DagsterInstance, names: DatasetNames, states: Mapping[str, BatchState]) -> set[str]:
+    """Return those of the batches in these states that their newest observation reports as being in it.
+
+    Observations report that a batch was set aside, or that it changed and was left alone, and no other state.
+    """
+    observed = _newest_observed(instance, names, list(states))
+    return {key for key, metadata in observed if _REPORTED_BY.get(states[key]) in metadata}
 
 
 def _newest_observed(

@@ -45,6 +45,7 @@ __all__ = [
     "build_settled_sensor",
     "evaluate_settled",
     "named_with_reasons",
+    "unsettled_states",
 ]
 
 SETTLED_CHECK = "batches_settled"
@@ -135,6 +136,22 @@ def evaluate_settled(
     return _evaluate(names, report, _newest_recorded(names, instance), refused)
 
 
+def unsettled_states(evaluation: dg.AssetCheckEvaluation) -> dict[str, BatchState]:
+    """Return the batches that make an evaluation of the check red, with their states.
+
+    It is empty if the evaluation does not name all of them: it names the first ones only.
+    """
+    named, listed = (evaluation.metadata.get(name) for name in (UNSETTLED_BATCHES, CAUSES))
+    keys = list(named.value) if named is not None and isinstance(named.value, dict) else []
+    causes = set(map(str, listed.value)) if listed is not None and isinstance(listed.value, list) else set()
+    states = {key: state for key in keys for state in BatchState if _cause(key, state) in causes}
+    return states if len(states) == len(causes) else {}
+
+
+def _cause(key: str, state: BatchState) -> str:
+    return f"{key}: {state.value}"
+
+
 def named_with_reasons(batches: Mapping[str, str]) -> str:
     """Return a line for each of the first batches: its key, and why it is not in the table."""
     return "\n".join(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN])
@@ -185,7 +202,7 @@ def _evaluate(
     unsettled = {batch.key: batch.reason for batch in found} | dict(refused or {})
     num_doubtful = sum(key not in unsettled for key in doubtful)
     states = {batch.key: batch.state for batch in found} | dict.fromkeys(refused or {}, BatchState.QUARANTINED)
-    causes = causes_of_red(f"{key}: {state.value}" for key, state in states.items())
+    causes = causes_of_red(_cause(key, state) for key, state in states.items())
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=SETTLED_CHECK,
