@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from unittest import mock
@@ -24,6 +25,7 @@ from lance_ops.dagster.instances import instance_file
 
 pytestmark = pytest.mark.dagster
 
+SEEN_ON = "lance/process_seen_on"
 SOCKET = {"host": "localhost", "socket": "/tmp/of-a-server"}
 
 
@@ -44,10 +46,14 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def started_run(
-    instance: dg.DagsterInstance, server: Mapping[str, object], pid: int | None, host: str | None = None
+    instance: dg.DagsterInstance, server: Mapping[str, object], pid: int | None, seen_on: str | None = None
 ) -> dg.DagsterRun:
-    """Return a run that a code server has started, in a process that has reported itself if `pid` is given."""
-    tags = {GRPC_INFO_TAG: json.dumps(server), "lance/launched_on": host or socket.gethostname()}
+    """Return a run that a code server has started, in a process that has reported itself if `pid` is given.
+
+    The daemon of this host has seen the process, unless `seen_on` names another one, or "" for none.
+    """
+    host = socket.gethostname() if seen_on is None else seen_on
+    tags = {GRPC_INFO_TAG: json.dumps(server)} | ({SEEN_ON: host} if host else {})
     status = dg.DagsterRunStatus.STARTED
     run = instance.create_run_for_job(a_job, status=status, tags=tags)
     instance.report_engine_event("Waiting", run)
@@ -116,20 +122,65 @@ def test_a_process_that_has_not_reported_itself_counts_as_living(instance: dg.Da
     assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
 
 
-def test_nothing_is_said_of_a_run_that_another_host_launched(instance: dg.DagsterInstance, gone: int) -> None:
-    run = started_run(instance, SOCKET, gone, host="the-host-before")
+def test_nothing_is_said_of_a_process_that_another_host_has_seen(instance: dg.DagsterInstance, gone: int) -> None:
+    run = started_run(instance, SOCKET, gone, seen_on="the-host-before")
     assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
 
 
-def test_a_launched_run_names_its_host_before_its_process_starts(
+@pytest.mark.parametrize("server", [SOCKET, {"host": "localhost", "port": 4000}])
+def test_a_process_that_was_never_seen_here_counts_as_living(
+    instance: dg.DagsterInstance, gone: int, server: Mapping[str, object]
+) -> None:
+    """The code server may be another container of the pod: the same host name, but other numbers of processes."""
+    run = started_run(instance, server, gone, seen_on="")
+    assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
+    assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
+
+
+def test_an_older_process_with_the_number_of_the_run_s_is_not_taken_for_it(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = started_run(instance, SOCKET, os.getpid(), seen_on="")
+    began = psutil.Process().create_time()
+    monkeypatch.setattr(psutil.Process, "create_time", lambda _: began - 10**6)
+    assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
+    assert SEEN_ON not in instance.get_runs()[0].tags
+
+
+def test_a_process_that_was_seen_once_is_missed_when_it_is_gone(instance: dg.DagsterInstance) -> None:
+    living = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    run = started_run(instance, SOCKET, living.pid, seen_on="")
+    assert status_when_watched(instance, run) == dg.DagsterRunStatus.STARTED
+    assert instance.get_runs()[0].tags[SEEN_ON] == socket.gethostname()
+    living.communicate(b"\n")
+    assert status_when_watched(instance, run) == dg.DagsterRunStatus.FAILURE
+
+
+def test_a_launched_run_s_process_is_seen_at_once(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = instance.create_run_for_job(a_job)
-    tags: list[Mapping[str, str]] = []
+    living = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
     def launch(_: object, context: LaunchRunContext) -> None:
-        tags.append(instance.get_run_records()[0].dagster_run.tags)
+        instance.add_run_tags(run.run_id, {GRPC_INFO_TAG: json.dumps(SOCKET)})
+        instance.report_engine_event("Started process", run, EngineEventData.in_process(living.pid))
 
     monkeypatch.setattr(dg.DefaultRunLauncher, "launch_run", launch)
     instance.run_launcher.launch_run(LaunchRunContext(run, None))
-    assert [each["lance/launched_on"] for each in tags] == [socket.gethostname()]
+    living.communicate(b"\n")
+    assert instance.get_runs()[0].tags[SEEN_ON] == socket.gethostname()
+
+
+def test_a_launch_does_not_wait_for_the_process_of_another_host(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = instance.create_run_for_job(a_job)
+
+    def launch(_: object, context: LaunchRunContext) -> None:
+        instance.add_run_tags(run.run_id, {GRPC_INFO_TAG: json.dumps({"host": "code-server", "port": 4000})})
+
+    monkeypatch.setattr(dg.DefaultRunLauncher, "launch_run", launch)
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
+    instance.run_launcher.launch_run(LaunchRunContext(run, None))
+    assert SEEN_ON not in instance.get_runs()[0].tags
