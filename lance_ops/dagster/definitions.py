@@ -49,15 +49,16 @@ def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
 def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
     """Return the dataset's jobs, sensors and schedule."""
     jobs = build_jobs(config)
+    checks = [key for definition in _checks(config) for key in definition.check_keys]
     sensors = [build_version_sensor(config)]
     if config.health.hours_without_version is not None:
         sensors.append(build_freshness_sensor(config))
     if config.raw is not None:
-        sensors += [build_raw_sensor(config), build_settled_sensor(config), build_backfill_sensor(config, jobs)]
+        of_backfills = build_backfill_sensor(config, jobs, checks)
+        sensors += [build_raw_sensor(config), build_settled_sensor(config), of_backfills]
     upkeep = build_upkeep(config)
-    checks = [key.name for checks in _checks(config) for key in checks.check_keys]
     all_jobs = frozenset(job.name for job in (*jobs, *(upkeep.jobs or ())))
-    sensors += build_alert_sensors(Watched(config.name, all_jobs, checks, config), config.alerts)
+    sensors += build_alert_sensors(Watched(config.name, all_jobs, [key.name for key in checks], config), config.alerts)
     scheduled = dg.Definitions(jobs=jobs, sensors=sensors, schedules=build_schedules(config))
     return dg.Definitions.merge(scheduled, upkeep)
 
