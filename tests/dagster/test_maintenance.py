@@ -66,3 +66,16 @@ def test_the_schedule_follows_the_declaration() -> None:
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 5 * * 1", "Europe/Zurich")
     silent = DatasetConfig.model_validate({"name": "a", "uri": "x", "maintenance": {"cron": None}})
     assert build_schedules(silent) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "crons"),
+    [({}, ["30 3 * * *"]), ({"upkeep": {}}, []), ({"upkeep": {}, "cron": "0 5 * * 1"}, ["0 5 * * 1"])],
+)
+def test_a_declared_upkeep_takes_the_place_of_the_nightly_schedule(
+    declared: dict[str, object], crons: list[str]
+) -> None:
+    config = DatasetConfig.model_validate({"name": "a", "uri": "x", "maintenance": declared})
+    assert [schedule.cron_schedule for schedule in build_schedules(config)] == crons
+    again = DatasetConfig.model_validate(config.model_dump())
+    assert again == config

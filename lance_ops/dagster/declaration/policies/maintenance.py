@@ -145,8 +145,19 @@ class Maintenance(DeclaredModel):
         default=None,
         description="When a sensor requests upkeep, and its budget; {} takes the defaults; left out: no sensor.",
     )
-    cron: Cron | None = Field(default="30 3 * * *", description="When maintenance runs; null: only when somebody asks.")
+    cron: Cron | None = Field(
+        default="30 3 * * *",
+        description="When maintenance runs; null: only when somebody asks. With `upkeep` it is null by default, "
+        "because the budget of upkeep does not bound what maintenance rewrites.",
+    )
     timezone: Timezone = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _upkeep_instead_of_a_schedule(cls, declared: object) -> object:
+        if isinstance(declared, dict) and declared.get("upkeep") is not None:
+            return {"cron": None, **declared}
+        return declared
 
 
 class HealthLimits(DeclaredModel):
