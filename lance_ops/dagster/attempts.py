@@ -1,4 +1,4 @@
-"""Name the work of a step, the same in each attempt, so that a later attempt finds the commit of an earlier one.
+"""Name the work of a step, the same in each attempt, so that a later attempt finds what an earlier one has done.
 
 A step is attempted again by its own retries, and by a re-execution of a run that did not succeed: Dagster asks for one
 when a run was killed, and people ask for one. A re-execution of a run that succeeded is new work, and so is one with
@@ -8,6 +8,8 @@ another configuration.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -20,19 +22,25 @@ __all__ = ["Attempt", "first_run"]
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of a step's work: the token that its commit carries, and whether an earlier attempt may have it."""
+    """One attempt of a step's work: the token that its commit carries, and whether an earlier attempt may have it.
+
+    `unknown_since` is when the first earlier attempt began that may have done the work: it was killed, or met an error
+    that passes. One that failed for good has done nothing. None if there is no such attempt.
+    """
 
     token: str
     is_repeated: bool
+    unknown_since: datetime | None = None
 
     @classmethod
     def of(cls, context: dg.OpExecutionContext, *parts: str) -> Attempt:
         """Return this attempt of a step's work; `parts` name what else tells it apart: its configuration, an output."""
         step = context.get_step_execution_context()
-        first = first_run(context.instance, step.dagster_run)
+        runs = _runs_of_work(context.instance, step.dagster_run)
         named = f"/{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}" if parts else ""
-        is_repeated = context.retry_number > 0 or first != context.run_id
-        return cls(f"dagster/{first}/{step.step.key}{named}", is_repeated)
+        key, is_retry = step.step.key, context.retry_number > 0
+        earlier = runs if is_retry else runs[:-1]
+        return cls(f"dagster/{runs[0]}/{key}{named}", bool(earlier), _unknown_since(context.instance, earlier, key))
 
     def committed_version(self, newest: Snapshot) -> int | None:
         """Return the version that an earlier attempt committed, if there was one; None in a first attempt.
@@ -44,14 +52,41 @@ class Attempt:
 
 
 def first_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
-    """Return the first of the runs that attempted the same work: up to it, each is a re-execution of a failed one."""
-    first, parent = run.run_id, _parent_of(run)
+    """Return the id of the first of the runs that attempted the same work, which may be the run itself."""
+    return _runs_of_work(instance, run)[0]
+
+
+def _runs_of_work(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
+    """Return the ids of the runs that attempted the work of a run, the first one first, and the run itself last.
+
+    Each of the others is in place of one that did not succeed.
+    """
+    runs, parent = [run.run_id], _parent_of(run)
     while parent is not None:
         before = instance.get_run_by_id(parent)
         if before is not None and before.status is dg.DagsterRunStatus.SUCCESS:
             break
-        first, parent = parent, None if before is None else _parent_of(before)
-    return first
+        runs.append(parent)
+        parent = None if before is None else _parent_of(before)
+    return runs[::-1]
+
+
+def _unknown_since(instance: dg.DagsterInstance, runs: Sequence[str], step_key: str) -> datetime | None:
+    """Return when the first of the runs began in which the step did not fail for good; None if there is none."""
+    for run_id in runs:
+        record = instance.get_run_record_by_id(run_id)
+        if record is not None and record.start_time is not None and not _failed_for_good(instance, run_id, step_key):
+            return datetime.fromtimestamp(record.start_time, UTC)
+    return None
+
+
+def _failed_for_good(instance: dg.DagsterInstance, run_id: str, step_key: str) -> bool:
+    """Return whether a step ended with `dg.Failure`, which `retrying` raises of errors that do not pass."""
+    for record in instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE).records:
+        event = record.event_log_entry.dagster_event
+        if event is not None and event.step_key == step_key and event.step_failure_data.user_failure_data is not None:
+            return True
+    return False
 
 
 def _parent_of(run: dg.DagsterRun) -> str | None:

@@ -35,8 +35,9 @@ def retrying() -> Iterator[None]:
     An erasure that only the files of another writer keep from being proven is tried again, too.
 
     Every step may run twice. Ingestion skips a batch whose token is in the history. A verb that changes rows or columns
-    is not executed again if an earlier attempt committed; see `Attempt`. The other verbs plan on the newest version,
-    and find nothing to do twice.
+    or drops an index is not executed again if an earlier attempt committed; see `Attempt`. A tag, a branch or a clone
+    that an earlier attempt made or removed is found; see `Verb.already_done`. The other verbs plan on the newest
+    version, and find nothing to do twice.
     """
     try:
         yield

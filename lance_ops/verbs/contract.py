@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import field
+from datetime import datetime
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias
 
@@ -152,7 +153,8 @@ class Execution:
     `retries` is how often a verb may plan again after a conflict. It is 0 for a stored plan that is executed
     on its planned version. `raw_storage_options` are those of the files of a verb that `reads_landing`. `promised` is
     the extent that a stored plan's preview showed, and None if no preview was made. `token` names the work of the
-    caller, such as a step of a run; see `Verb.carries_token`.
+    caller, such as a step of a run; see `Verb.carries_token`. `attempted_since` is when the first
+    earlier attempt of this work began that may have done it, such as one that was killed; None if there is none.
     """
 
     target: Target
@@ -161,6 +163,7 @@ class Execution:
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     promised: Extent | None = None
     token: str | None = None
+    attempted_since: datetime | None = None
 
     @property
     def data(self) -> LanceDataset:
@@ -249,9 +252,10 @@ class Verb(ABC):
         return False
 
     def already_done(self, work: Execution) -> VerbResult | None:
-        """Return the result of a stored plan if the newest version, the target, holds what it would do; else None.
+        """Return the result if the newest version, the target, holds what the verb would do; else None.
 
-        A run that died after its commit is then repeated without an error.
+        A stored plan asks, and a verb whose work was attempted before. A run that died after its commit is then
+        repeated without an error.
         """
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from datetime import datetime
 from typing import Any
 
 from lance_ops.api import LanceDataset
@@ -92,13 +93,17 @@ def do_now(
     *,
     raw_storage_options: Mapping[str, str] | None = None,
     token: str | None = None,
+    attempted_since: datetime | None = None,
 ) -> Executed:
     """Plan a verb on the opened version and execute it at once; after a conflict it is planned again.
 
-    The commit of a verb that `carries_token` states `token`.
+    The commit of a verb that `carries_token` states `token`. If an earlier attempt of the same work may have done it,
+    `attempted_since` is when that began: then a verb does nothing that is already done; see `Verb.already_done`.
     """
     work = _work(verb, data, runner, raw_storage_options)
-    return _execute(verb, replace(work, retries=_CONFLICT_RETRIES, token=token))
+    work = replace(work, retries=_CONFLICT_RETRIES, token=token, attempted_since=attempted_since)
+    done = None if attempted_since is None else _checked(verb, work).already_done(work)
+    return _execute(verb, work) if done is None else _executed(Measures.of(data), data.version, done)
 
 
 def execute_plan(
@@ -108,17 +113,19 @@ def execute_plan(
     *,
     raw_storage_options: Mapping[str, str] | None = None,
     token: str | None = None,
+    attempted_since: datetime | None = None,
 ) -> Executed:
     """Execute a stored plan on the dataset that it was made for, of which `newest` is the newest version.
 
-    A plan whose work the newest version holds already does nothing; see `Verb.already_done`. `token` is as for
-    `do_now`.
+    A plan whose work the newest version holds already does nothing; see `Verb.already_done`. `token` and
+    `attempted_since` are as for `do_now`.
     Raises `InvalidInput` for a plan of another dataset. Raises `PlanOutdated` if a file or a function of the
     verb has changed, and, with the versions that appeared since, if the table has moved too far; see `WhenMoved`.
     """
     if plan.uri != newest.uri:
         raise InvalidInput(f"the plan is for {plan.uri}, not for {newest.uri}")
-    work = replace(_work(plan.verb, newest, runner, raw_storage_options), promised=plan.extent, token=token)
+    work = _work(plan.verb, newest, runner, raw_storage_options)
+    work = replace(work, promised=plan.extent, token=token, attempted_since=attempted_since)
     found = source_tokens(plan.verb, work)
     for source, token in plan.sources.items():
         if found.get(source) != token:

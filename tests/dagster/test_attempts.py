@@ -1,6 +1,7 @@
 """A step that is attempted again does not apply a second time what an earlier attempt committed."""
 
 # No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -9,6 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
+from lance_ops.api import dataset
 from lance_ops.core.errors import CommitStateUnknown, StoreError
 from lance_ops.dagster import LanceIOManager, failures
 from lance_ops.dagster.io import io_manager
@@ -16,7 +18,20 @@ from lance_ops.dagster.io.stored_dataset import StoredDataset
 from lance_ops.dagster.ops import launch, planned
 from lance_ops.dagster.ops import verb as verb_module
 from lance_ops.snapshot import Snapshot
-from lance_ops.verbs import AddColumns, DeleteRows, Executed, Restore, Update, Upsert, Verb, do_now
+from lance_ops.verbs import (
+    AddColumns,
+    Branch,
+    Clone,
+    DeleteRows,
+    DropIndex,
+    Executed,
+    Restore,
+    Tag,
+    Update,
+    Upsert,
+    Verb,
+    do_now,
+)
 from tests.dagster.deployment import Deployment, output_metadata
 
 pytestmark = pytest.mark.dagster
@@ -141,6 +156,90 @@ def test_the_second_of_two_runs_that_were_killed_reports_what_the_first_committe
     assert second.get_parent_run_id() == first.run_id
     filled.run("update", launch(TIMES_TEN, dry_run=False), **of_run(second, first))
     assert ids(filled) == [number * 10 for number in range(10)]
+
+
+@pytest.fixture
+def named(filled: Deployment) -> Deployment:
+    """Two versions; tag `old`, branch `side` and an index exist already."""
+    filled.data.create_scalar_index("id", "BTREE")
+    filled.data.tags.create("old", 1)
+    filled.data.create_branch("side", 1)
+    return filled
+
+
+def references(deployment: Deployment) -> tuple[object, ...]:
+    data = deployment.data
+    tags = {name: tag["version"] for name, tag in data.tags.list().items()}
+    return tags, {*data.branches.list()}, len(data.describe_indices()), data.version
+
+
+REFERENCES: dict[str, Verb] = {
+    "create a tag": Tag(tag="new"),
+    "create a tag of a version": Tag(tag="new", version=1),
+    "move a tag": Tag(tag="old", version=2, action="move"),
+    "delete a tag": Tag(tag="old", action="delete"),
+    "create a branch": Branch(branch="new"),
+    "create a branch of a tag": Branch(branch="new", tag="old"),
+    "delete a branch": Branch(branch="side", action="delete"),
+    "drop an index": DropIndex(index="id_idx"),
+}
+
+
+@pytest.mark.parametrize("verb", REFERENCES.values(), ids=REFERENCES)
+def test_a_reference_that_a_killed_run_made_or_removed_is_found_by_the_run_in_its_place(
+    named: Deployment, monkeypatch: pytest.MonkeyPatch, verb: Verb
+) -> None:
+    killed = killed_after_commit(named, monkeypatch, verb)
+    before = references(named)
+    assert named.run(verb.name, launch(verb, dry_run=False), **of_run(killed)).success
+    assert references(named) == before
+
+
+@pytest.mark.parametrize("shallow", [True, False])
+def test_a_clone_that_a_killed_run_made_is_found_by_the_run_in_its_place(
+    named: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shallow: bool
+) -> None:
+    verb = Clone(target=str(tmp_path / "copy.lance"), version=1, shallow=shallow)
+    killed = killed_after_commit(named, monkeypatch, verb)
+    dataset(verb.target).delete("id = 1")
+    metadata = output_metadata(named.run("clone", launch(verb, dry_run=False), **of_run(killed)))
+    assert (metadata["lance/cloned_version"], metadata["lance/rows"]) == (1, 10)
+    other = Clone(target=verb.target, version=2, shallow=shallow)
+    with pytest.raises(dg.Failure, match="holds a dataset already"):
+        named.run("clone", launch(other, dry_run=False), **of_run(killed))
+
+
+def test_a_store_that_fails_after_a_tag_was_written_does_not_fail_the_step(
+    named: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once(monkeypatch, StoreError("503"))
+    assert named.run("tag", launch(Tag(tag="new"), dry_run=False)).success
+
+
+@pytest.mark.parametrize(
+    ("verb", "reason"),
+    [
+        (Tag(tag="old", version=1), "exists already"),
+        (Branch(branch="side", version=1), "exists already"),
+        (Tag(tag="none", action="delete"), "no tag"),
+        (Branch(branch="none", action="delete"), "no branch"),
+    ],
+    ids=str,
+)
+def test_a_reference_of_another_writer_fails_each_attempt(named: Deployment, verb: Verb, reason: str) -> None:
+    time.sleep(1)  # a branch's file has whole seconds
+    config, job = {verb.name: launch(verb, dry_run=False)}, named.names.of(verb.name)
+    failed = named.location.run(job, config, raise_on_error=False)
+    with pytest.raises(dg.Failure, match=reason):
+        named.run(verb.name, launch(verb, dry_run=False), **of_run(failed.dagster_run))
+
+
+def test_a_tag_that_another_writer_made_before_a_killed_run_is_not_taken_for_its_own(
+    named: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = killed_after_commit(named, monkeypatch, Tag(tag="new"))
+    with pytest.raises(dg.Failure, match="exists already"):
+        named.run("tag", launch(Tag(tag="old", version=1), dry_run=False), **of_run(killed))
 
 
 def dying(_: object) -> NoReturn:

@@ -77,7 +77,13 @@ def _done(
     work: Work, verb: Verb, do: Callable[..., Executed], plan: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     begun = time.monotonic()
-    done = do(work.target, work.runner, raw_storage_options=raw_storage_options(work.config), token=work.token)
+    done = do(
+        work.target,
+        work.runner,
+        raw_storage_options=raw_storage_options(work.config),
+        token=work.token,
+        attempted_since=work.attempted_since,
+    )
     metadata: dict[str, Any] = {
         "lance/dry_run": False,
         "lance/before_after": dg.MetadataValue.md(comparison(done.before, done.after, done.own_measures)),

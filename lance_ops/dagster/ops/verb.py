@@ -33,13 +33,15 @@ START = "start"
 class Work:
     """The context of a verb: the declared dataset, opened at its newest version when the op began, if it exists.
 
-    `token` names the step's work for its commit, if the verb carries one.
+    `token` names the step's work for its commit, if the verb carries one. `attempted_since` is when an earlier attempt
+    began that may have done the work; None if there is none.
     """
 
     context: dg.OpExecutionContext
     config: DatasetConfig
     opened: Snapshot | None
     token: str | None = None
+    attempted_since: datetime | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -86,10 +88,10 @@ def verb_op(
 
     def compute(context: dg.OpExecutionContext) -> None:
         started = datetime.now(UTC)
-        attempt = Attempt.of(context, json.dumps(context.op_config, sort_keys=True)) if carries_token else None
+        attempt = Attempt.of(context, json.dumps(context.op_config, sort_keys=True))
         with retrying():
             snapshot = open_newest(config)
-            committed = attempt.committed_version(snapshot) if attempt and snapshot else None
+            committed = attempt.committed_version(snapshot) if carries_token and snapshot else None
         before = committed - 1 if committed else snapshot.version if snapshot else 0
 
         def report() -> str:
@@ -103,7 +105,7 @@ def verb_op(
             with retrying():
                 # Dagster checks only the shape of the launch's configuration; the class checks its values here.
                 options = config_class(**context.op_config) if config_class else None
-                begun = Work(context, config, snapshot, attempt.token if attempt else None)
+                begun = Work(context, config, snapshot, attempt.token if carries_token else None, attempt.unknown_since)
                 try:
                     metadata = dict(work(begun, options))
                 except dg.Failure:  # the verb may have committed a version all the same

@@ -7,7 +7,7 @@ conflict with another writer it is planned again. With a runner, tasks do the wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from pyroaring import BitMap
@@ -108,14 +108,17 @@ def rebuild_index(snapshot: Snapshot, name: str, *, runner: Runner | None = None
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
 
-def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
-    """Remove an index; clean-up removes its files with the versions that name them."""
+def drop_index(snapshot: Snapshot, name: str, *, transaction_properties: Mapping[str, str] | None = None) -> Snapshot:
+    """Remove an index; clean-up removes its files with the versions that name them.
+
+    The commit's transaction states `transaction_properties`.
+    """
 
     def attempt(current: Snapshot) -> Snapshot:
         segments = tuple(index for index in current.manifest.indices if index.name == name)
         if not segments:
             raise _not_found(current, name)
-        return commit_operation(current, CreateIndex((), segments))
+        return commit_operation(current, CreateIndex((), segments), properties=transaction_properties)
 
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.refs import branch_uri, delete_branch, open_branch
+from lance_ops.refs import branch_of, branch_uri, delete_branch, list_branches, open_branch, reference_store
 from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
@@ -48,6 +49,24 @@ class Branch(Verb):
         begun = data.snapshot.at(self._begun(data))
         summary = f"begin branch {self.branch} with version {begun.version}: {begun.num_rows:,} rows"
         return Preview(summary, size, size, facts=self._facts(data))
+
+    def already_done(self, work: Execution) -> VerbResult | None:
+        """Return that the branch was begun or removed, if an earlier attempt may have done so.
+
+        A branch of another writer is older than that attempt, or begins with another version.
+        """
+        if work.attempted_since is None:
+            return None
+        snapshot = work.data.snapshot
+        found = list_branches(reference_store(snapshot)).get(self.branch)
+        if self.action == "delete":
+            return VerbResult(self._facts(work.data)) if found is None else None
+        if found is None or found.create_at < int(work.attempted_since.timestamp()):  # it has whole seconds
+            return None
+        asked = chosen_version(work.data, self.version, self.tag)
+        is_asked = found.parent_branch == branch_of(snapshot) and asked in (None, found.parent_version)
+        began = replace(self, version=found.parent_version, tag=None)
+        return VerbResult(began._facts(work.data)) if is_asked else None
 
     def execute(self, work: Execution) -> VerbResult:
         """Begin or remove the branch; this one's versions stay as they are."""

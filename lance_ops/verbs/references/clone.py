@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from lance_ops import transactions
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import DatasetAlreadyExists
 from lance_ops.core.records import dataclass
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, history
 from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import Execution, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
@@ -50,6 +51,30 @@ class Clone(Verb):
             warnings=(kept,) if self.shallow and self.tag is None else (),
             facts={"target": self.target, "cloned_version": source.version, "copied_bytes": copied},
         )
+
+    def already_done(self, work: Execution) -> VerbResult | None:
+        """Return that the dataset was made, if an earlier attempt may have made it.
+
+        A dataset of another writer is older than that attempt, or begins with something else.
+        """
+        if work.attempted_since is None:
+            return None
+        source = work.data.snapshot
+        made = Snapshot.open_if_exists(self.target, source.storage_options)
+        if made is None:
+            return None
+        *_, first = history(made, to_the_end=True)
+        begun = first.transaction.operation if first.transaction is not None else None
+        if not isinstance(begun, transactions.Clone):
+            return None
+        asked = chosen_version(work.data, self.version, self.tag)
+        origin = (source.uri, source.manifest.branch, self.shallow)
+        if (begun.ref_path, begun.ref_name, begun.is_shallow) != origin or asked not in (None, begun.ref_version):
+            return None
+        made_at = first.manifest.timestamp
+        if made_at is None or made_at < work.attempted_since:
+            return None
+        return VerbResult({"target": made.uri, "cloned_version": begun.ref_version, "rows": first.manifest.num_rows})
 
     def execute(self, work: Execution) -> VerbResult:
         """Make the dataset; tasks copy the files, each verified. This dataset stays as it is."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
+from lance_ops.refs import branch_of, list_tags, reference_store
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
 from lance_ops.verbs.own_measures import TAGS, OwnMeasure
@@ -46,6 +48,22 @@ class Tag(Verb):
         lost = f"Clean-up may then remove {named}, unless something else keeps it."
         warnings = (lost,) if named and (self.action == "delete" or named != target) else ()
         return Preview(summary, size, size, warnings=warnings, facts=self._facts(data))
+
+    def already_done(self, work: Execution) -> VerbResult | None:
+        """Return that the tag was created or deleted, if an earlier attempt may have done so.
+
+        A tag of another writer is older than that attempt, or names another version.
+        """
+        if work.attempted_since is None or self.action == "move":
+            return None
+        snapshot = work.data.snapshot
+        found = list_tags(reference_store(snapshot)).get(self.tag)
+        if self.action == "delete":
+            return VerbResult(self._facts(work.data)) if found is None else None
+        if found is None or found.created_at is None or found.created_at < work.attempted_since:
+            return None
+        is_asked = found.branch == branch_of(snapshot) and self.version in (None, found.version)
+        return VerbResult(replace(self, version=found.version)._facts(work.data)) if is_asked else None
 
     def execute(self, work: Execution) -> VerbResult:
         """Write or remove the tag's file; no version is committed."""

@@ -143,6 +143,7 @@ class DropIndex(Verb):
     command: ClassVar[str] = "reindex --drop NAME"
     when_moved: ClassVar[WhenMoved] = WhenMoved.JUDGED
     own_measures: ClassVar[tuple[OwnMeasure, ...]] = (INDICES,)
+    carries_token: ClassVar[bool] = True
 
     index: Annotated[str, Option("The index's name.")]
 
@@ -165,4 +166,5 @@ class DropIndex(Verb):
 
     def execute(self, work: Execution) -> VerbResult:
         """Drop it, as one commit."""
-        return VerbResult({"dropped_index": self.index}, drop_index(work.data.snapshot, self.index))
+        dropped = drop_index(work.data.snapshot, self.index, transaction_properties=work.token_properties)
+        return VerbResult({"dropped_index": self.index}, dropped)
