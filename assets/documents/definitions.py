@@ -1,6 +1,7 @@
 """The Dagster definitions of the documents: the declared dataset, its embeddings, and erasure requests."""
 
 # No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,6 @@ from assets.documents.embedding import embed
 from lance_ops.dagster import LanceDatasetResource, build_asset_definitions, build_job_definitions, load_dataset
 from lance_ops.dagster.ops import launch
 from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner
-from lance_ops.maintenance.ingest import found_file
 from lance_ops.verbs import Erase
 
 __all__ = ["REQUESTS", "definitions_of"]
@@ -72,12 +72,14 @@ def _embedded(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 def erasure_requests() -> Iterator[dg.RunRequest]:
     """Ask for one erasure for each request. The run's configuration has the file's path, not the author.
 
-    A file that is delivered again under its name, or touched, is a new request, also after a run that failed. Write a
-    request under another name and rename it, because a file is read as soon as it is there.
+    A request is a file's name with its content, so a copy of the folder, whose files have new times, asks for nothing
+    again: an author may have come back since. After a run that failed, execute that run again. Other content under
+    the same name is a new request. Write a request under another name and rename it, because a file is read as soon as
+    it is there.
     """
     folder = Path(os.environ["LANCE_OPS_LANDING"]) / REQUESTS
     for request in sorted(folder.glob("*.csv")):
         erase = Erase(key_files=(str(request),), on=("author",), reason="erasure request")
         ops = {"erase": launch(erase, dry_run=False)}
-        delivered = f"{request.name} {found_file(str(request), {}).token}"
-        yield dg.RunRequest(run_key=delivered, run_config=dg.RunConfig(ops=ops))
+        digest = hashlib.sha256(request.read_bytes()).hexdigest()
+        yield dg.RunRequest(run_key=f"{request.name} {digest}", run_config=dg.RunConfig(ops=ops))
