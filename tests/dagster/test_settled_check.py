@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from lance_ops.dagster import batch_states, newest_evaluation
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
 from lance_ops.dagster.landing import batch_report, batch_runs, batches, failed_run_checks, settled_check
+from lance_ops.dagster.landing.batch_runs import running_batches
 from lance_ops.dagster.landing.landing import Landing, list_landing
 from lance_ops.dagster.landing.tick import Cursor, Watermark
 from lance_ops.dagster.opening import open_if_exists
@@ -225,6 +227,38 @@ def test_a_batch_whose_backfill_from_the_ui_failed_is_named_and_asked_for_again(
     assert found.reason == f"run {run.run_id.partition('-')[0]} failed; the sensor asks for it again"
     assert len(deployment.tick().runs) == 1
     assert deployment.data.count_rows() == 1
+
+
+def test_unfinished_runs_of_other_datasets_are_read_up_to_a_limit(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_runs, "_MOST_OTHER_RUNS", 2)
+    monkeypatch.setattr(batch_runs, "_MOST_RUNS", 1)
+    asked_for(deployment, "a", "b", "c")
+    under_way = dg.DagsterRunStatus.STARTED
+    for key in ("a", "b"):
+        add_run(deployment, key, under_way)
+    add_run_of_ui(deployment, "c", under_way, deployment.names.batches)
+    add_run_of_ui(deployment, "c", under_way, dg.AssetKey("other"))
+    read: list[int] = []
+    fetch = dg.DagsterInstance.get_run_records
+
+    def counted(*args: Any, **options: Any) -> Sequence[dg.RunRecord]:
+        records = fetch(*args, **options)
+        read.append(len(records))
+        return records
+
+    def running() -> set[str]:
+        read.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(dg.DagsterInstance, "get_run_records", counted)
+            return running_batches(deployment.instance, deployment.names, ["a", "b", "c"], datetime.now(UTC))
+
+    assert running() == {"a", "b", "c"}
+    for number in range(5):
+        add_run_of_ui(deployment, "c", under_way, dg.AssetKey(["other", str(number)]))
+    assert running() == {"a", "b"}, "all runs of the ingest job count, and the newest others"
+    assert sum(read) == 2 + 2
 
 
 def test_a_batch_whose_backfill_from_the_ui_was_cancelled_is_left_to_a_person(deployment: Deployment) -> None:

@@ -36,7 +36,7 @@ _LOOKS_BACK = timedelta(days=1)
 _TIME_TO_DECIDE = timedelta(minutes=1)
 """How long Dagster may take after a failure to store whether it retries the run."""
 _MOST_RUNS = 100
-"""How many runs of the ingest job are looked at."""
+"""How many runs of the ingest job that have ended are looked at."""
 _MOST_OTHER_RUNS = 1000
 """How many runs of the instance are searched for those of other jobs: Dagster cannot filter by selected assets."""
 _MOST_ATTEMPTS = 5
@@ -80,16 +80,14 @@ def running_batches(
 ) -> set[str]:
     """Return the keys of batches whose runs have not ended, or failed and are about to be retried by Dagster.
 
+    They are all such runs of the ingest job, and those of other jobs among the newest 1,000 of the instance.
     Here and below, `known` are Dagster's partitions in its order, and `failing` is a run that counts as failed already,
     because its ingestion has failed for good.
     """
     found: set[str] = set()
-    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY)):
-        run = record.dagster_run
-        if failing is not None and run.run_id == failing.run_id:
-            continue
-        if run.job_name == names.of("ingest") or _selects_batches(run, names):
-            found.update(_requested_keys(run, known))
+    for record in _newest(instance, names, _UNDER_WAY, most_of_job=None):
+        if failing is None or record.dagster_run.run_id != failing.run_id:
+            found.update(_requested_keys(record.dagster_run, known))
     for record in _failures_of_the_last_day(instance, names, now):
         run = record.dagster_run
         if run.is_complete_and_waiting_to_retry or _is_undecided(instance, record, now):
@@ -177,15 +175,17 @@ def _newest(
     names: DatasetNames,
     statuses: list[dg.DagsterRunStatus],
     since: datetime | None = None,
+    most_of_job: int | None = _MOST_RUNS,
 ) -> Sequence[dg.RunRecord]:
     """Return the runs of these statuses that were asked for batches, the newest first.
 
-    They are the newest 100 of the ingest job, whatever other jobs run, and those of other jobs among the newest 1,000.
+    They are the newest `most_of_job` of the ingest job, whatever other jobs run, and those of other jobs among the
+    newest 1,000.
     """
     job_name = names.of("ingest")
     of_job = dg.RunsFilter(job_name=job_name, statuses=statuses, updated_after=since)
     of_any_job = dg.RunsFilter(statuses=statuses, updated_after=since)
-    found = [*instance.get_run_records(of_job, limit=_MOST_RUNS)]
+    found = [*instance.get_run_records(of_job, limit=most_of_job)]
     for record in instance.get_run_records(of_any_job, limit=_MOST_OTHER_RUNS):
         run = record.dagster_run
         if run.job_name != job_name and _selects_batches(run, names):
