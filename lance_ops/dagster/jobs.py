@@ -1,4 +1,4 @@
-"""Build the jobs of a dataset: one for each verb, one for all checks, and one for the whole maintenance.
+"""Build the jobs of a dataset: one for each verb and each question, for all checks, and for the whole maintenance.
 
 All steps of a job run in one process, because one Spark session for each step would cost more than the steps.
 """
@@ -16,6 +16,7 @@ from lance_ops.dagster.ops import (
     health_op,
     launch,
     planned_op,
+    question_ops,
     verdict_op,
 )
 from lance_ops.verbs import ALL_VERBS, Cleanup, Compact, Reindex, Verify
@@ -26,14 +27,14 @@ _MAINTENANCE = ("health", "compact", "reindex", "cleanup", "verdict")
 
 
 def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:
-    """Return every job of a dataset: `<dataset>_ingest`, `<dataset>_maintenance` and `<dataset>_<verb>`."""
+    """Return every job of a dataset: `<dataset>_ingest`, `<dataset>_maintenance`, and others by verb and question."""
     # Dagster allows one op under each name, so the maintenance job runs the same ops as the verbs' own jobs.
     ops = {verb.name: planned_op(config, verb) for verb in ALL_VERBS}
     jobs: list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = [checks_job(config)]
     if config.raw is not None:
         jobs.append(ingest_job(config))
     jobs.append(_maintenance_job(config, ops))
-    jobs += [_job_of(config, verb, op.description, {verb: op}) for verb, op in ops.items()]
+    jobs += [_job_of(config, name, op.description, {name: op}) for name, op in (ops | question_ops(config)).items()]
     return jobs
 
 

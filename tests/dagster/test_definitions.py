@@ -78,6 +78,9 @@ def test_every_asset_and_job_says_what_it_is(described: dict[str, str], shown: s
 JOBS = {
     "a_ingest": "ingest",
     "a_checks": "health",
+    "a_count": "count",
+    "a_statistics": "statistics",
+    "a_duplicates": "duplicates",
     "a_upkeep": "upkeep",
     "a_maintenance": "upkeep",
     "lake_maintenance": "fleet",

@@ -19,6 +19,7 @@ from lance_ops.dagster.io.loading import load_as
 from lance_ops.dagster.io.partition_rows import PartitionRows
 from lance_ops.dagster.io.stored_dataset import StoredDataset
 from lance_ops.dagster.ops import launch
+from lance_ops.dagster.ops.questions import Count, Duplicates
 from lance_ops.dagster.runners import spark_runner
 from lance_ops.dagster.runners.runner import RUNNER_KEY
 from lance_ops.dagster.runners.spark_runner import SparkRunner
@@ -84,6 +85,18 @@ def test_a_verb_runs_its_tasks_on_the_workers(
     on_spark.run(verb.name, launch(verb, dry_run=False))
     assert jobs.descriptions, "no task ran on Spark"
     assert (on_spark.data.version, on_spark.data.count_rows()) == (version + example.num_commits, example.num_rows)
+
+
+@pytest.mark.parametrize(
+    ("what", "asked"),
+    [("count", Count(predicate="id < 5")), ("statistics", None), ("duplicates", Duplicates(on=["id"]))],
+)
+def test_a_question_is_answered_by_tasks_on_the_workers(
+    what: str, asked: dg.Config | None, on_spark: Deployment, jobs: RecordedJobs
+) -> None:
+    on_spark.fill(2)
+    on_spark.run(what, asked)
+    assert jobs.descriptions, "no task ran on Spark"
 
 
 def test_an_error_in_a_spark_task_reaches_the_run_unchanged(on_spark: Deployment) -> None:

@@ -1,7 +1,7 @@
-"""Ops on a declared dataset: one for each verb of `lance_ops.verbs`, and those that measure and judge.
+"""Ops on a declared dataset: one for each verb of `lance_ops.verbs`, and those that answer, measure and judge.
 
-Each op runs its tasks by the run's runner and records the versions it commits on the head asset. By default it previews
-and stores its plan; see `planned.py`.
+Each op runs its tasks by the run's runner and records the versions it commits on the head asset. By default the op of a
+verb previews and stores its plan; see `planned.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from lance_ops.dagster.ops.health import health_op, record_verdicts, verdict_op
 from lance_ops.dagster.ops.launch_config import Launch, launch, launch_class, launch_plan
 from lance_ops.dagster.ops.planned import planned_op
+from lance_ops.dagster.ops.questions import question_ops
 from lance_ops.dagster.ops.verb import START, Work, verb_op
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "launch_class",
     "launch_plan",
     "planned_op",
+    "question_ops",
     "record_verdicts",
     "verb_op",
     "verdict_op",
