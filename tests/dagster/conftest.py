@@ -21,6 +21,7 @@ from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
+from tests.dagster.alert_receiver import Receiver, receiving
 from tests.dagster.deployment import Deploy, Deployment
 
 # One database holds the events of all runs: Dagster's default makes one for each run, which costs as much as the run.
@@ -114,3 +115,12 @@ def deploy(tmp_path: Path, instance: dg.DagsterInstance) -> Deploy:
 @pytest.fixture
 def deployment(deploy: Deploy) -> Deployment:
     return deploy()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    with receiving() as received:
+        monkeypatch.setenv("ALERT_URL", received.url)
+        monkeypatch.setenv("ALERT_TOKEN", "a-token")
+        monkeypatch.setenv("DAGSTER_WEBSERVER_URL", "https://dagster.example")
+        yield received
