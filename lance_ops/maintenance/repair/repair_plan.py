@@ -6,8 +6,9 @@
     hint, transaction file       write it again
     tag                          delete it, if the caller allows
     newest manifest              go back to the newest version that can be read, if the caller allows
-    older manifest               set it aside, unless it may have recorded work that nobody may do twice, a tag or a
-                                 branch needs it, or rows of the newest version are damaged
+    older manifest               set it aside, unless it may have recorded work that nobody may do twice, it alone
+                                 shows that such work counts, a tag or a branch needs it, or rows of the newest version
+                                 are damaged
 
 A restore that takes back changes of rows needs the caller's permission too. Planning verifies files of the copy and of
 older versions. It writes nothing.
@@ -35,12 +36,12 @@ from lance_ops.maintenance.repair.actions import (
 )
 from lance_ops.maintenance.repair.dataset_copies import DatasetCopy
 from lance_ops.maintenance.repair.file_mending import mend_fragment
+from lance_ops.maintenance.repair.older_unreadable import find_older_unreadable
 from lance_ops.maintenance.repair.older_versions import WholeVersion, concerns_rows, find_whole_version
 from lance_ops.maintenance.repair.unreadable_versions import (
     UNREADABLE_DIR,
     GoBack,
     SetAside,
-    find_older_unreadable,
     find_unreadable,
     held_versions,
 )
@@ -55,6 +56,10 @@ _ONLY_NEWEST = "only the newest version is repaired; cleanup_old_versions remove
 _MAY_HAVE_RECORDED_WORK = (
     "this version may have recorded a batch or a token, and without it the same work could be done twice: put the file "
     f"back from a copy of the dataset, or move it to {UNREADABLE_DIR} yourself"
+)
+_SHOWS_WORK = (
+    "only this version shows that the batch or the token of the version before it counts, and without it the same work "
+    "could be done twice: put the file back from a copy of the dataset"
 )
 _ROWS_FIRST = "mend the newest version's rows first: this version may name their files"
 
@@ -218,10 +223,12 @@ class _Draft:
         names.
         """
         found = find_older_unreadable(self.snapshot)
-        unreadable = {finding.version: finding for finding in (*found.to_set_aside, *found.may_record_work)}
+        findings = (*found.to_set_aside, *found.may_record_work, *found.shows_work)
+        unreadable = {finding.version: finding for finding in findings}
         by_version = unreadable | {damage.version: damage for damage in older if damage.version in unreadable}
         self.refuse((damage for damage in older if damage.version not in unreadable), _ONLY_NEWEST)
         self.refuse((by_version[finding.version] for finding in found.may_record_work), _MAY_HAVE_RECORDED_WORK)
+        self.refuse((by_version[finding.version] for finding in found.shows_work), _SHOWS_WORK)
         to_set_aside = [by_version[finding.version] for finding in found.to_set_aside]
         if has_row_damages:
             self.refuse(to_set_aside, _ROWS_FIRST)
@@ -236,7 +243,7 @@ class _Draft:
                 self.refuse([damage], f"{held[damage.version]} names it: delete that, and repair again")
         moved = tuple(damage.version for damage in to_set_aside if damage.version not in held)
         if moved:
-            self.actions.append(SetAside(moved))
+            self.actions.append(SetAside(moved, found.events, found.token_versions))
 
     def _rebuilt(self, name: str) -> RepairAction:
         index = next(index for index in self.snapshot.manifest.indices if index.name == name)

@@ -8,53 +8,48 @@ does it move the damaged manifests out of `_versions`, where clean-up and other 
 
 Damaged manifests of older versions are moved without a commit. One stays if its version may have recorded a batch or a
 token of work that the table still holds: without it, the same work could be done twice.
+
+A version also shows that the table's history produced the version before it. So what that version recorded is written
+down before the damaged manifest moves; `older_unreadable` finds it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from uuid import uuid4
 
 from lance_ops.committers import open_root
-from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, UnsupportedFeature, VersionNotFound
+from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.batch_ledger import has_checkpoint, recorded_event
+from lance_ops.maintenance.batch_ledger import BatchEvent, checkpoint_batches
 from lance_ops.maintenance.repair.actions import RepairAction
 from lance_ops.maintenance.verification import DamageKind, Finding, FindingSeverity
 from lance_ops.refs import branch_of, list_branches, list_tags, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import (
-    BATCH_PREFIX,
-    TOKEN,
-    TOKENS_DIR,
-    CommittedVersion,
-    Overwrite,
-    Restore,
     Transaction,
     commit_past_unreadable,
     read_version,
+    save_token,
 )
 
 __all__ = [
     "UNREADABLE_DIR",
     "GoBack",
-    "OlderUnreadable",
     "SetAside",
     "UnreadableVersions",
-    "find_older_unreadable",
     "find_unreadable",
     "held_versions",
+    "manifest_finding",
     "open_newest_readable",
+    "read_transaction",
+    "transaction_of",
 ]
 
 UNREADABLE_DIR = "_lance_ops/unreadable"
-_READ_AT_ONCE = 16
 _TRANSACTION_NAME = re.compile(rb"\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.txn")
 
 
@@ -98,15 +93,21 @@ class GoBack(RepairAction):
     def apply(self, snapshot: Snapshot) -> Snapshot:
         store, committer = snapshot.store, snapshot.committer
         made = commit_past_unreadable(committer, store, snapshot.at(self.version).manifest, self.unreadable[0])
-        SetAside(self.unreadable).apply(snapshot)
+        SetAside(self.unreadable, token_versions=(self.version,)).apply(snapshot)
         return snapshot.with_manifest(made)
 
 
 @dataclass(frozen=True)
 class SetAside(RepairAction):
-    """Move manifests that cannot be read to `UNREADABLE_DIR`; nothing is committed."""
+    """Move manifests that cannot be read to `UNREADABLE_DIR`; nothing is committed.
+
+    Before that, the action writes down the batch `events` up to the newest of these versions, and the tokens of the
+    `token_versions`, which are directly before these versions.
+    """
 
     versions: tuple[int, ...]
+    events: tuple[BatchEvent, ...] = ()
+    token_versions: tuple[int, ...] = ()
 
     name = "set unreadable manifests aside"
 
@@ -119,23 +120,18 @@ class SetAside(RepairAction):
         )
 
     def apply(self, snapshot: Snapshot) -> Snapshot:
+        for version in self.token_versions:
+            with suppress(VersionNotFound):  # a clean-up has removed it, and saved its token
+                save_token(snapshot.store, read_version(snapshot.store, snapshot.committer, version))
+        if self.events:
+            newest = max(self.versions)
+            checkpoint_batches(snapshot.store, newest, [event for event in self.events if event.version <= newest])
         for version in self.versions:
             with suppress(VersionNotFound):  # another repair moved it
                 data = snapshot.committer.read(version)
                 snapshot.store.put(f"{UNREADABLE_DIR}/{version}-{uuid4().hex}.manifest", data)
                 snapshot.committer.remove(version)
         return snapshot
-
-
-@dataclass(frozen=True)
-class OlderUnreadable:
-    """The older versions, newest first, whose manifests cannot be read: those to set aside, and those that must stay.
-
-    A version must stay if it may have recorded work that the table still holds.
-    """
-
-    to_set_aside: tuple[Finding, ...] = ()
-    may_record_work: tuple[Finding, ...] = ()
 
 
 def find_unreadable(snapshot: Snapshot) -> UnreadableVersions | None:
@@ -151,42 +147,11 @@ def find_unreadable(snapshot: Snapshot) -> UnreadableVersions | None:
         except VersionNotFound:  # a concurrent clean-up removed it
             continue
         except CorruptFile as error:
-            findings.append(_finding(snapshot, version, error))
+            findings.append(manifest_finding(snapshot, version, error))
             lost.insert(0, f"{_operation_of(snapshot, version)} (version {version})")
         else:
             return UnreadableVersions(tuple(findings), readable, tuple(lost)) if findings else None
     return UnreadableVersions(tuple(findings), None, tuple(lost)) if findings else None
-
-
-def find_older_unreadable(snapshot: Snapshot) -> OlderUnreadable:
-    """Return the versions before the snapshot's whose manifests are damaged. This reads every retained manifest.
-
-    Raises `StoreError` as the store does.
-    """
-    versions = [version for version in reversed(snapshot.committer.versions()) if version <= snapshot.version]
-    workers = 1 if snapshot.store.reads_in_place else _READ_AT_ONCE
-    newest_valid = snapshot.version
-    counted: list[Finding] = []
-    void: list[Finding] = []
-    known: set[str] = set()
-    records_work = bool(snapshot.store.list_names(TOKENS_DIR) or has_checkpoint(snapshot.store))
-    for version, read in map_ordered(partial(_read, snapshot), versions, workers, workers):
-        if isinstance(read, Finding):
-            made_by = _transaction_of(snapshot, version) if version <= newest_valid else None
-            may_count = version <= newest_valid and (_has_work(made_by) or _may_set_back(made_by))
-            (counted if may_count else void).append(read)
-        elif read is not None:
-            known.add(read.manifest.transaction_file)
-            try:
-                event = recorded_event(read)
-                records_work |= TOKEN in read.transaction_properties or bool(event and event.batches)
-            except CorruptFile:  # its transaction is damaged, so nobody knows what it records
-                event, records_work = None, True
-            if event is not None and event.back_to is not None and version <= newest_valid:
-                newest_valid = event.back_to
-    if counted and (records_work or any(map(_has_work, _other_transactions(snapshot, known)))):
-        return OlderUnreadable(tuple(void), tuple(counted))
-    return OlderUnreadable(tuple(sorted([*void, *counted], key=lambda finding: -finding.version)))
 
 
 def held_versions(snapshot: Snapshot) -> dict[int, str]:
@@ -221,55 +186,26 @@ def open_newest_readable(uri: str, storage_options: Mapping[str, str] | None = N
     raise first or DatasetNotFound(f"no Lance dataset at {root.store.uri}")
 
 
-def _read(snapshot: Snapshot, version: int) -> tuple[int, CommittedVersion | Finding | None]:
-    """Read a version; return a finding if its manifest is damaged, None if it is gone or needs a newer reader."""
-    try:
-        return version, read_version(snapshot.store, snapshot.committer, version)
-    except CorruptFile as error:
-        return version, _finding(snapshot, version, error)
-    except (VersionNotFound, UnsupportedFeature):
-        return version, None
-
-
-def _finding(snapshot: Snapshot, version: int, error: CorruptFile) -> Finding:
+def manifest_finding(snapshot: Snapshot, version: int, error: CorruptFile) -> Finding:
     path = snapshot.store.uri_of(snapshot.committer.location(version))
     return Finding(DamageKind.MANIFEST, FindingSeverity.DAMAGED, f"{error.place}: {error.reason}", version, path)
 
 
-def _has_work(transaction: Transaction | None) -> bool:
-    """Return whether a transaction has a batch or a token; True also for None, an unknown one."""
-    if transaction is None:
-        return True
-    return any(key == TOKEN or key.startswith(BATCH_PREFIX) for key in transaction.transaction_properties)
-
-
-def _may_set_back(transaction: Transaction | None) -> bool:
-    """Return whether a transaction may take batches out of the table, so that they may be ingested again."""
-    return transaction is None or isinstance(transaction.operation, Overwrite | Restore)
-
-
-def _other_transactions(snapshot: Snapshot, known: AbstractSet[str]) -> Iterator[Transaction | None]:
-    """Yield the transactions of other files than those of the readable versions; None for one that cannot be read."""
-    for name in snapshot.store.list_names(TRANSACTIONS_DIR):
-        if name not in known and name.endswith(".txn"):
-            yield _read_transaction(snapshot, name)
-
-
 def _operation_of(snapshot: Snapshot, version: int) -> str:
     """Return the name of the operation that made an unreadable version, if its transaction is known."""
-    transaction = _transaction_of(snapshot, version)
+    transaction = transaction_of(snapshot, version)
     return "an unknown change" if transaction is None else transaction.operation.name
 
 
-def _transaction_of(snapshot: Snapshot, version: int) -> Transaction | None:
+def transaction_of(snapshot: Snapshot, version: int) -> Transaction | None:
     """Return the transaction that made an unreadable version, if the name of its file is undamaged; else None."""
     with suppress(LanceOpsError):
         for name in _TRANSACTION_NAME.findall(snapshot.committer.read(version).to_pybytes()):
-            return _read_transaction(snapshot, name.decode())
+            return read_transaction(snapshot, name.decode())
     return None
 
 
-def _read_transaction(snapshot: Snapshot, name: str) -> Transaction | None:
+def read_transaction(snapshot: Snapshot, name: str) -> Transaction | None:
     path = f"{TRANSACTIONS_DIR}/{name}"
     with suppress(LanceOpsError):
         return Transaction.decode(snapshot.store.get(path).to_pybytes(), path)

@@ -31,9 +31,15 @@ def find_transaction(store: Store, committer: Committer, uuid: str, *, since: in
 def find_token(store: Store, committer: Committer, token: str) -> int | None:
     """Return the version that has a token, even if clean-up removed it; None if the work was never committed.
 
-    Raises `CommitStateUnknown` as `find_transaction` does.
+    Raises `CommitStateUnknown` as `find_transaction` does, unless the token was saved.
     """
-    found = _find(store, committer, lambda stored: stored.properties.get(TOKEN) == token, 1)
+    try:
+        found = _find(store, committer, lambda stored: stored.properties.get(TOKEN) == token, 1)
+    except CommitStateUnknown:
+        saved = load_token_version(store, token)
+        if saved is None:
+            raise
+        return saved
     return load_token_version(store, token) if found is None else found
 
 

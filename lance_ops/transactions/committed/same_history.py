@@ -6,13 +6,14 @@ does the dataset. Without the file the manifest tells, and without the manifest 
 
 A version can be stray: its manifest stands under a number that the table's history did not produce. This happens when
 clean-up removed the version of that number, and a delayed request then creates it again. No later version was made
-from a stray one. A version is in the history if it is the newest, if a later version names a file that it brought, or
-if the next version's transaction, replayed on it, gives the next version.
+from a stray one. A version is in the history if it is the newest, if the next retained version restores it or names a
+file that it brought, or if the next version's transaction, replayed on it, gives the next version. If the manifests
+between the two cannot be read, their transactions are replayed first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -24,7 +25,8 @@ from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest
 from lance_ops.transactions.next_version import next_manifest
 from lance_ops.transactions.operation import ApplyContext
-from lance_ops.transactions.operations import Append, Overwrite, Update
+from lance_ops.transactions.operations import Append, Overwrite, Restore, Update
+from lance_ops.transactions.transaction import Transaction
 
 __all__ = [
     "descends_from",
@@ -77,19 +79,25 @@ def share_data_file(one: Manifest, other: Manifest) -> bool:
     return any(file.path in names for fragment in other.fragments.having(ids) for file in fragment.files)
 
 
-def is_in_history(version: CommittedVersion, after: CommittedVersion | None, read: _ReadManifest) -> bool | None:
+def is_in_history(
+    version: CommittedVersion,
+    after: CommittedVersion | None,
+    read: _ReadManifest,
+    between: Sequence[Transaction | None] = (),
+) -> bool | None:
     """Return whether a version is in the table's history, and not stray.
 
     `after` is the next retained version, None behind the newest. `read` returns the manifests of other versions.
-    Returns None if clean-up removed the evidence.
+    `between` are the transactions of the versions between the two, if their manifests cannot be read; None for an
+    unknown transaction. Returns None if the evidence is gone.
     """
-    if after is None:
+    if after is None or _restores(after, version.manifest):
         return True
     added = _added_fragments(version)
     names_added_file = _names_one_of(after.manifest, added, _files(added))
     made = after.manifest
     context = ApplyContext({}, made.data_format.version, made.uses_stable_row_ids)
-    return names_added_file or _is_replayed(version.manifest, after, _fragments, read, context)
+    return names_added_file or _is_replayed(version.manifest, after, _fragments, read, context, between)
 
 
 def descends_from(after: CommittedVersion, made: Manifest, before: Manifest, read: _ReadManifest) -> bool:
@@ -113,22 +121,36 @@ def _is_replayed(
     compared: Callable[[Manifest], object],
     read: _ReadManifest,
     context: ApplyContext,
+    between: Sequence[Transaction | None] = (),
 ) -> bool | None:
     """Return whether the transaction of `after`, applied to `made` in a context, gives `after` in what is `compared`.
 
-    None if the transaction, or a version that it needs, was cleaned up.
+    The transactions `between` are applied first. None if a transaction, or a version that it needs, is gone.
     """
-    if after.version != made.version + 1 or after.transaction is None:
+    if after.version != made.version + len(between) + 1:
         return None
-    try:
-        needed = {version: read(version) for version in after.transaction.operation.needed_versions}
-    except VersionNotFound:
-        return None
-    try:
-        replayed = next_manifest(made, after.transaction, replace(context, manifests=needed), 0)
-    except LanceOpsError:
-        return False
+    replayed = made
+    for transaction in (*between, after.transaction):
+        if transaction is None:
+            return None
+        try:
+            needed = {version: read(version) for version in transaction.operation.needed_versions}
+        except VersionNotFound:
+            return None
+        try:
+            replayed = next_manifest(replayed, transaction, replace(context, manifests=needed), 0)
+        except LanceOpsError:
+            return False
     return compared(replayed) == compared(after.manifest)
+
+
+def _restores(after: CommittedVersion, old: Manifest) -> bool:
+    """Return whether a version was made by restoring `old`, and not a version that had its number before."""
+    stored, made = after.stored_transaction, after.manifest
+    if stored is None or stored.operation_type is not Restore:
+        return False
+    is_named = old.version in stored.decoded.operation.needed_versions
+    return is_named and made.fragments == old.fragments and _content(made) == _content(old)
 
 
 def _fragments(manifest: Manifest) -> tuple[object, ...]:
