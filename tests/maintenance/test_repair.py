@@ -17,6 +17,7 @@ from lance_ops.cli import app
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import CorruptFile, InvalidInput, RetryableConflict
 from lance_ops.maintenance.repair import actions, open_newest_readable
+from lance_ops.table import decode_manifest, encode_manifest
 from lance_ops.transactions import restore_as_next_version
 from tests.maintenance.verification.planted_damages import (
     ALL_DAMAGES,
@@ -198,6 +199,21 @@ def test_a_restore_takes_back_no_commit_that_the_plan_did_not_name(
     assert "appeared since the repair was planned" in reason
     newest = lance_ops.dataset(str(compacted))
     assert newest.version == plan.version + 1 and newest.count_rows() == 101
+
+
+def test_nothing_is_restored_over_a_version_that_needs_a_newer_writer(compacted: Path) -> None:
+    opened = lance_ops.dataset(str(compacted))
+    snapshot = opened.snapshot
+    manifest = decode_manifest(encode_manifest(snapshot.manifest, b""), "m")
+    object.__setattr__(manifest, "writer_feature_flags", manifest.writer_feature_flags | 1 << 40)
+    (compacted / snapshot.committer.location(opened.version)).write_bytes(encode_manifest(manifest, b""))
+    (compacted / "data" / opened.get_fragments()[0].metadata.files[0].path).unlink()
+    opened = lance_ops.dataset(str(compacted))
+    plan = opened.plan_repair(restore_older_version=True)
+    assert [action.name for action in plan.actions] == ["restore version"]
+    [(_, reason)] = opened.repair(plan).failed
+    assert "writing a table with feature flags" in reason
+    assert opened.latest_version == plan.version
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["removed", "unreadable"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lance_ops.committers import Committer
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.store import Store
-from lance_ops.table import Manifest, check_adds_no_violation
+from lance_ops.table import Manifest, check_adds_no_violation, check_writable
 from lance_ops.transactions.committing.before_commit import check_has_next
 from lance_ops.transactions.committing.single_commit import commit_once
 from lance_ops.transactions.next_version import next_manifest
@@ -45,10 +45,12 @@ def restore_as_next_version(committer: Committer, store: Store, old: Manifest, n
     """Commit the content of `old` as the version directly after `newest`.
 
     If another writer made that version, nothing is committed. So only versions that the caller knows are taken back.
-    Raises `RetryableConflict` if another writer made the next version, `InvalidInput` if no number is left for one, and
-    `CommitStateUnknown` if the outcome is not known yet.
+    Raises `RetryableConflict` if another writer made the next version, `InvalidInput` if no number is left for one,
+    `UnsupportedFeature` if one of the two versions needs a newer writer, and `CommitStateUnknown` if the outcome is not
+    known yet.
     """
     check_has_next(store, newest)
+    check_writable(newest, f"{store.uri} at version {newest.version}")
     transaction = Transaction(old.version, Restore(old.version))
     made = next_manifest(newest, transaction, ApplyContext(manifests={old.version: old}), time.time_ns())
     check_adds_no_violation(newest, made)
