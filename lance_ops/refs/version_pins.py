@@ -9,17 +9,51 @@ The operation writes the pin first and then checks that no clean-up removes the 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import field
+from typing import Self
 
+from lance_ops.core.records import dataclass
 from lance_ops.refs.announced_removals import check_no_announced_removal, check_version_is_kept
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["PINS_DIR", "keeps_later_versions", "pinned", "pinned_version", "pinned_with_later"]
+__all__ = ["PINS_DIR", "PinnedVersions", "pinned", "pinned_with_later"]
 
 PINS_DIR = "_lance_ops/pins"
 _LATER = "later-"
+
+
+@dataclass(frozen=True)
+class PinnedVersions:
+    """The versions that pins keep: each that one of the pins `named` names, and all that are later than `since`.
+
+    `named` has the path of one pin for each version.
+    """
+
+    named: Mapping[int, str] = field(default_factory=dict)
+    since: int | None = None
+
+    @classmethod
+    def by(cls, paths: Iterable[str]) -> Self:
+        """Return what the pins at these paths keep; files that are no pins keep nothing."""
+        named: dict[int, str] = {}
+        with_later: dict[int, str] = {}
+        for path in paths:
+            version, _, rest = path.rpartition("/")[2].partition("-")
+            if version.isdecimal():
+                (with_later if rest.startswith(_LATER) else named)[int(version)] = path
+        return cls(named | with_later, min(with_later, default=None))
+
+    def __contains__(self, version: object) -> bool:
+        return version in self.named or (isinstance(version, int) and self.since is not None and version > self.since)
+
+    def pin_of(self, version: int) -> str:
+        """Return the path of a pin that keeps a version; raises `KeyError` for a version that none keeps."""
+        if version in self.named or self.since is None or version < self.since:
+            return self.named[version]
+        return self.named[self.since]
 
 
 @contextmanager
@@ -59,14 +93,3 @@ def pinned_with_later(snapshot: Snapshot) -> Iterator[None]:
         yield
     finally:
         pin.abandon()
-
-
-def keeps_later_versions(path: str) -> bool:
-    """Return whether the pin at a path also keeps all versions after the one that it names."""
-    return path.rpartition("/")[2].partition("-")[2].startswith(_LATER)
-
-
-def pinned_version(path: str) -> int | None:
-    """Return the version that a pin's path names; None for a file that is not a pin."""
-    version = path.rpartition("/")[2].partition("-")[0]
-    return int(version) if version.isdecimal() else None

@@ -167,8 +167,8 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None) 
     add_named_by_others(needed, snapshot, branches(), tasks)
     # Somebody may hold a version that does not exist and that this clean-up did not remove. The clean-up that removed
     # it will put it back. Until then nobody can read which files it names.
-    awaits_a_version = not protected().keys() <= removed.union(existing)
-    files = [] if awaits_a_version else _unneeded(plan, needed)
+    is_missing_one = protected().missing_among(removed.union(existing), snapshot.version, snapshot.committer)
+    files = [] if is_missing_one else _unneeded(plan, needed)
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
     gone = set(plan.old_versions).difference(existing)
     deleted = files  # perhaps, if a task is lost

@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import partial
 from itertools import chain
 
-from lance_ops.committers import detached_among
+from lance_ops.committers import Committer, detached_among
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.file_names import (
     DATA_DIR,
@@ -28,6 +28,7 @@ from lance_ops.core.file_names import (
     TRANSACTIONS_DIR,
     VERSIONS_DIR,
     belongs_to_this_branch,
+    is_detached,
     is_staged_manifest,
 )
 from lance_ops.core.records import dataclass
@@ -42,12 +43,11 @@ from lance_ops.refs import (
     REMOVALS_DIR,
     UNVERIFIED_AGE,
     Branch,
+    PinnedVersions,
     Tag,
     branch_of,
-    keeps_later_versions,
     list_branches,
     list_tags,
-    pinned_version,
     reference_store,
 )
 from lance_ops.snapshot import Snapshot
@@ -59,14 +59,13 @@ __all__ = [
     "UNVERIFIED_AGE",
     "CleanupOptions",
     "CleanupPlan",
+    "HeldVersions",
     "NamedFiles",
     "add_named_by_others",
     "begin_tagged_or_pinned_versions",
     "branch_start_versions",
     "plan_cleanup",
 ]
-
-_PIN = "a pin"
 
 
 @dataclass(frozen=True)
@@ -120,11 +119,11 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     tagged_or_pinned = holds.versions(snapshot, options, now)
     manifests_begun = store.begin_call(partial(_listed, store, VERSIONS_DIR))
     starts = frozenset(branch_start_versions(snapshot, branches) if options.keep_branch_starts else ())
-    versions = classify_versions(snapshot, options, now, frozenset(tagged_or_pinned), starts, tasks)
+    versions = classify_versions(snapshot, options, now, tagged_or_pinned, starts, tasks)
     _check_exist(snapshot, options, versions.numbers)
-    tagged = [version for version in versions.old_but_tagged if tagged_or_pinned[version] != _PIN]
+    tagged = [version for version in versions.old_but_tagged if version in tagged_or_pinned.names]
     if tagged and options.error_if_tagged_old_versions:
-        names = ", ".join(f"{tagged_or_pinned[version]} (version {version})" for version in sorted(tagged))
+        names = ", ".join(f"{tagged_or_pinned.names[version]} (version {version})" for version in sorted(tagged))
         raise InvalidInput(
             f"{snapshot.uri}: tagged versions are old enough to be removed: {names}; delete the tags, or keep these "
             "versions with error_if_tagged_old_versions=False"
@@ -136,7 +135,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     detached = detached_among(manifest_names) if snapshot.committer.takes_detached else []
     for version in detached:  # clean-up never removes them
         kept_files.add(read_manifest(store, snapshot.committer, version))
-    missing = tagged_or_pinned.keys() - {*detached, *versions.old, *versions.recent, *versions.old_but_tagged}
+    missing = tagged_or_pinned.missing_among({*detached, *versions.numbers}, snapshot.version, snapshot.committer)
 
     def is_removable(info: ObjectInfo) -> bool:
         if missing or info.path in kept_files:
@@ -181,30 +180,42 @@ def _check_exist(snapshot: Snapshot, options: CleanupOptions, retained: Abstract
 
 
 @dataclass(frozen=True)
+class HeldVersions:
+    """Versions that clean-up keeps at any age: those with the name of a tag or branch in `names`, and the `pinned`."""
+
+    names: Mapping[int, str]
+    pinned: PinnedVersions
+
+    def __contains__(self, version: object) -> bool:
+        return version in self.names or version in self.pinned
+
+    def missing_among(self, found: AbstractSet[int], newest: int, committer: Committer) -> set[int]:
+        """Return the versions that a tag, a branch or a pin names and that do not exist.
+
+        `found` are versions that exist, among them all up to `newest`. A version that was made later is not missing.
+        """
+        absent = {*self.names, *self.pinned.named} - found
+        return {each for each in absent if each <= newest or is_detached(each) or not committer.exists(each)}
+
+
+@dataclass(frozen=True)
 class _Holds:
     """The pins and tags of a table, which keep versions at any age."""
 
     pins: Sequence[ObjectInfo]
     tags: Mapping[str, Tag]
 
-    def versions(self, snapshot: Snapshot, options: CleanupOptions, now: datetime) -> dict[int, str]:
-        """Return the versions of the snapshot's branch that are held, with the name of a tag (or pin) of each.
+    def versions(self, snapshot: Snapshot, options: CleanupOptions, now: datetime) -> HeldVersions:
+        """Return the versions of the snapshot's branch that are held.
 
         Pins that were abandoned before `now`, a time by the store's clock, are left out.
         """
-        paths = [info.path for info in self.pins if not _is_abandoned(info, options, now)]
-        pins = {path: version for path in paths if (version := pinned_version(path)) is not None}
-        pinned = dict.fromkeys(pins.values(), _PIN)
-        since = min((version for path, version in pins.items() if keeps_later_versions(path)), default=None)
-        if since is not None:
-            pinned |= {version: _PIN for version in snapshot.committer.versions() if version > since}
+        pinned = PinnedVersions.by(info.path for info in self.pins if not _is_abandoned(info, options, now))
         branch = branch_of(snapshot)
-        return pinned | {tag.version: name for name, tag in self.tags.items() if tag.branch == branch}
+        return HeldVersions({tag.version: name for name, tag in self.tags.items() if tag.branch == branch}, pinned)
 
 
-def begin_tagged_or_pinned_versions(
-    snapshot: Snapshot, options: CleanupOptions
-) -> Callable[[datetime], dict[int, str]]:
+def begin_tagged_or_pinned_versions(snapshot: Snapshot, options: CleanupOptions) -> Callable[[datetime], HeldVersions]:
     """Begin to read tags and pins; return a function from the store's time to the versions that they hold."""
     begun = _begin_holds(snapshot)
     return lambda now: begun().versions(snapshot, options, now)

@@ -8,6 +8,7 @@ Tasks leave out the files of fragments that the newest version has unchanged: cl
 
 from __future__ import annotations
 
+from collections.abc import Container
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import field, replace
@@ -72,7 +73,7 @@ class ClassifyTask:
     snapshot: SnapshotReference
     options: CleanupOptions
     now: datetime
-    tagged_or_pinned: frozenset[int]
+    tagged_or_pinned: Container[int]
     branch_starts: frozenset[int]
     is_brief: bool = False
 
@@ -108,7 +109,7 @@ def classify_versions(
     snapshot: Snapshot,
     options: CleanupOptions,
     now: datetime,
-    tagged_or_pinned: frozenset[int],
+    tagged_or_pinned: Container[int],
     branch_starts: frozenset[int],
     tasks: CleanupTasks | None = None,
 ) -> ClassifiedVersions:

@@ -31,6 +31,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.tricks import Trick
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
+    HeldVersions,
     begin_tagged_or_pinned_versions,
     branch_start_versions,
 )
@@ -117,20 +118,20 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
         yield outcome
 
 
-def _protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
-    """Return the versions that a tag, a pin or a branch needs at this moment, with the name of one such each."""
+def _protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> HeldVersions:
+    """Return the versions that a tag, a pin or a branch needs at this moment."""
     return begin_protected_versions(snapshot, plan)()
 
 
-def begin_protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> Callable[[], dict[int, str]]:
+def begin_protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> Callable[[], HeldVersions]:
     """Begin to look for the versions that are protected; return a function that waits for them."""
     branches = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
     tagged_or_pinned = begin_tagged_or_pinned_versions(snapshot, plan.options)
 
-    def finish() -> dict[int, str]:
+    def finish() -> HeldVersions:
         held = tagged_or_pinned(plan.planned_at)
         starts = branch_start_versions(snapshot, branches())
-        return held | (starts if plan.options.keep_branch_starts else {})
+        return replace(held, names={**held.names, **starts}) if plan.options.keep_branch_starts else held
 
     return finish
 

@@ -28,12 +28,11 @@ from lance_ops.maintenance.erasure.stated_texts import StatedTexts, stated_texts
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.refs import (
     PINS_DIR,
+    PinnedVersions,
     is_mark_expired,
-    keeps_later_versions,
     list_branches,
     list_tags,
     open_branch,
-    pinned_version,
     reference_store,
 )
 from lance_ops.runners import Runner
@@ -314,16 +313,12 @@ class Search:
         for branch_found in found.branches:
             pins, store = list(branch_found.head.store.list(PINS_DIR)), branch_found.head.store
             now = store.now() if pins else None
-            for info in pins:
-                if now is not None and is_mark_expired(info, now):  # its process has crashed
-                    continue
-                pin = pinned_version(info.path)
-                keeps_later = keeps_later_versions(info.path)
-                found.pins |= {
-                    version: info.path
-                    for version in branch_found.holding
-                    if version == pin or (keeps_later and pin is not None and version > pin)
-                }
+            pinned = PinnedVersions.by(
+                info.path
+                for info in pins
+                if now is None or not is_mark_expired(info, now)  # else its process crashed
+            )
+            found.pins |= {version: pinned.pin_of(version) for version in branch_found.holding if version in pinned}
         return found
 
 
