@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         explain_with_bounds,
     )
     from lance_ops.maintenance.cleanup.cleanup_options import CleanupBounds, CleanupOptions
+    from lance_ops.maintenance.cleanup.cleanup_plan import begin_held_versions
     from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
     from lance_ops.maintenance.cleanup.named_files import NamedFiles
     from lance_ops.maintenance.cleanup.planned_version import pinned_if_at_risk
@@ -30,6 +31,7 @@ __all__ = [
     "CleanupTasks",
     "NamedFiles",
     "auto_cleanup_config",
+    "begin_held_versions",
     "clean_up_if_due",
     "cleanup_old_versions",
     "explain_cleanup_old_versions",
@@ -48,6 +50,7 @@ _MODULES = {
     "CleanupTasks": "shared_work",
     "NamedFiles": "named_files",
     "auto_cleanup_config": "auto_cleanup",
+    "begin_held_versions": "cleanup_plan",
     "clean_up_if_due": "auto_cleanup",
     "cleanup_old_versions": "cleanup",
     "explain_cleanup_old_versions": "cleanup",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -62,8 +63,7 @@ __all__ = [
     "HeldVersions",
     "NamedFiles",
     "add_named_by_others",
-    "begin_tagged_or_pinned_versions",
-    "branch_start_versions",
+    "begin_held_versions",
     "plan_cleanup",
 ]
 
@@ -118,7 +118,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     marks = [*holds.pins, *removals_begun()]
     tagged_or_pinned = holds.versions(snapshot, options, now)
     manifests_begun = store.begin_call(partial(_listed, store, VERSIONS_DIR))
-    starts = frozenset(branch_start_versions(snapshot, branches) if options.keep_branch_starts else ())
+    starts = frozenset(_branch_starts(snapshot, branches) if options.keep_branch_starts else ())
     versions = classify_versions(snapshot, options, now, tagged_or_pinned, starts, tasks)
     _check_exist(snapshot, options, versions.numbers)
     tagged = [version for version in versions.old_but_tagged if version in tagged_or_pinned.names]
@@ -215,10 +215,17 @@ class _Holds:
         return HeldVersions({tag.version: name for name, tag in self.tags.items() if tag.branch == branch}, pinned)
 
 
-def begin_tagged_or_pinned_versions(snapshot: Snapshot, options: CleanupOptions) -> Callable[[datetime], HeldVersions]:
-    """Begin to read tags and pins; return a function from the store's time to the versions that they hold."""
-    begun = _begin_holds(snapshot)
-    return lambda now: begun().versions(snapshot, options, now)
+def begin_held_versions(snapshot: Snapshot, options: CleanupOptions) -> Callable[[datetime], HeldVersions]:
+    """Begin to read tags, pins and branches; return a function from the store's time to the versions that they hold."""
+    branches_begun = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
+    holds_begun = _begin_holds(snapshot)
+
+    def finish(now: datetime) -> HeldVersions:
+        held = holds_begun().versions(snapshot, options, now)
+        starts = _branch_starts(snapshot, branches_begun())
+        return replace(held, names={**held.names, **starts}) if options.keep_branch_starts else held
+
+    return finish
 
 
 def _begin_holds(snapshot: Snapshot) -> Callable[[], _Holds]:
@@ -231,7 +238,7 @@ def _listed(store: Store, directory: str) -> list[ObjectInfo]:
     return list(store.list(directory))
 
 
-def branch_start_versions(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:
+def _branch_starts(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:
     """Return the versions of the snapshot's branch that other branches began with, with the name of one of them."""
     parent = branch_of(snapshot)
     return {branch.parent_version: name for name, branch in branches.items() if branch.parent_branch == parent}

@@ -32,13 +32,11 @@ from lance_ops.core.tricks import Trick
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,
     HeldVersions,
-    begin_tagged_or_pinned_versions,
-    branch_start_versions,
+    begin_held_versions,
 )
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_in_place
 from lance_ops.maintenance.cleanup.shared_work import cut
-from lance_ops.refs import list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Manifest
 from lance_ops.transactions import (
@@ -125,15 +123,7 @@ def _protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> HeldVersions:
 
 def begin_protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> Callable[[], HeldVersions]:
     """Begin to look for the versions that are protected; return a function that waits for them."""
-    branches = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
-    tagged_or_pinned = begin_tagged_or_pinned_versions(snapshot, plan.options)
-
-    def finish() -> HeldVersions:
-        held = tagged_or_pinned(plan.planned_at)
-        starts = branch_start_versions(snapshot, branches())
-        return replace(held, names={**held.names, **starts}) if plan.options.keep_branch_starts else held
-
-    return finish
+    return partial(begin_held_versions(snapshot, plan.options), plan.planned_at)
 
 
 def _remove_batch(

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_versions
-from lance_ops.refs import branch_of, list_branches, list_tags, reference_store
+from lance_ops.maintenance.cleanup import CleanupOptions, begin_held_versions, explain_cleanup_old_versions
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo
 
@@ -48,12 +47,12 @@ class Inventory:
 def take_inventory(
     snapshot: Snapshot, cleanup: CleanupOptions, now: datetime | None = None, *, orphans: bool = False
 ) -> Inventory:
-    """List the versions, tags and branches, and read one older manifest; with `orphans`, list all files too."""
+    """List the versions, tags, pins and branches, and read one older manifest; with `orphans`, list all files too."""
     now = datetime.now(UTC) if now is None else now
     listed = {info.path: info for info in snapshot.store.list(VERSIONS_DIR)}
     versions = sorted(snapshot.committer.versions(), reverse=True)
     infos = [(version, listed.get(snapshot.committer.location(version))) for version in versions]
-    held = _held(snapshot)
+    held = begin_held_versions(snapshot, cleanup)(now)
     removable = [
         info
         for rank, (version, info) in enumerate(infos)
@@ -67,13 +66,6 @@ def take_inventory(
         growth=_growth(snapshot, infos),
         orphan_bytes=None if unnamed is None else unnamed.stats.bytes_removed,
     )
-
-
-def _held(snapshot: Snapshot) -> set[int]:
-    """Return the versions that a tag names or that a branch began with."""
-    branch, references = branch_of(snapshot), reference_store(snapshot)
-    tagged = {tag.version for tag in list_tags(references).values() if tag.branch == branch}
-    return tagged | {each.parent_version for each in list_branches(references).values() if each.parent_branch == branch}
 
 
 def _may_go(rank: int, info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:

@@ -282,14 +282,15 @@ def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | Non
 
 
 def _compact(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> tuple[Snapshot, str]:
-    """Rewrite the chosen fragments. A plan that is made again after a conflict stays within their stored bytes."""
+    """Rewrite the chosen fragments. A plan that is made again after a conflict stays within their stored bytes.
+
+    Some writers record no sizes of files. Then there is no limit to keep.
+    """
     chosen = frozenset(fragment_id for each in due.rewrites for fragment_id in each.fragment_ids)
     sizes = fragment_sizes(snapshot)
     stored = sum(sizes[fragment_id].size_bytes for fragment_id in chosen)
-    limit = policy.compaction.max_source_bytes
-    options = replace(
-        policy.compaction, only_fragment_ids=chosen, max_source_bytes=stored if limit is None else min(stored, limit)
-    )
+    limits = [limit for limit in (policy.compaction.max_source_bytes, stored or None) if limit is not None]
+    options = replace(policy.compaction, only_fragment_ids=chosen, max_source_bytes=min(limits, default=None))
     made, metrics = compact_files(snapshot, options, runner)
     return made, f"rewrote {metrics.fragments_removed:,} fragments as {metrics.fragments_added:,}"
 
