@@ -13,7 +13,7 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, RetryableConflict, UnsupportedFeature
-from lance_ops.maintenance.compaction import CompactionOptions
+from lance_ops.maintenance.compaction import CompactionOptions, plan_clustering
 from lance_ops.maintenance.compaction.clustering import cluster_files, cluster_plan, clustering
 from lance_ops.optimize import Compaction
 from lance_ops.runners import InThreads
@@ -166,6 +166,14 @@ def test_limits_bound_what_is_sorted(dataset_uri: str) -> None:
     assert (metrics.fragments_removed, metrics.fragments_added) == (3, 1)
     assert {1, 4, 5, 6, 7} < {fragment.fragment_id for fragment in dataset.get_fragments()}
     assert dataset.count_rows() == NUM_ROWS
+
+
+def test_no_fragment_that_exceeds_the_limits_is_sorted(dataset_uri: str) -> None:
+    lance_ops.write_dataset(table(), dataset_uri)
+    dataset = written(dataset_uri, mode="append")  # fragments of 30 rows after one of 240
+    plan = plan_clustering(dataset.snapshot, CompactionOptions(cluster_by=("number",), max_source_rows=80))
+    assert [[fragment.id for fragment in group.fragments] for group in plan.groups] == [[1, 2]]
+    assert dataset.optimize.compact_files(cluster_by=["number"], max_source_rows=1).fragments_removed == 0
 
 
 def test_empty_tables_and_fragments_have_nothing_to_sort(dataset_uri: str) -> None:

@@ -14,6 +14,7 @@ from lance_ops.errors import InvalidInput, TooManyConcurrentWriters
 from lance_ops.maintenance.compaction import CompactionOptions, compacting, plan_compaction
 from lance_ops.maintenance.compaction.compaction import Compaction, RewriteResult, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionTask
+from tests.maintenance.conftest import rows
 from tests.pickling_runner import PicklingRunner
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -143,14 +144,34 @@ def test_the_worst_groups_go_first_and_no_more_is_rewritten_than_the_limits_allo
     assert planned() == [(0, 1, 2), (4, 5, 6, 7), (9, 10, 11)]
     assert planned(worst_first=True) == [(4, 5, 6, 7), (9, 10, 11), (0, 1, 2)]
     assert planned(max_source_fragments=6) == [(0, 1, 2), (4, 5, 6)]
-    assert planned(max_source_fragments=4) == [(0, 1, 2)]
-    assert planned(max_source_bytes=1) == planned(max_source_rows=20) == planned(max_source_fragments=1) == []
-    assert planned(max_source_rows=50) == [(0, 1)]
+    assert planned(max_source_fragments=4) == [(0, 1, 2), (9,)]  # fragment 9 has deleted rows
+    assert planned(max_source_rows=20) == planned(max_source_fragments=1) == [(9,)]
+    assert planned(max_source_rows=50) == [(0, 1), (9,)]
+    assert planned(max_source_bytes=1) == []
     assert planned(worst_first=True, max_source_fragments=7) == [(4, 5, 6, 7), (9, 10, 11)]
     excluded = (3, 8, 11)
     assert planned(worst_first=True, max_source_rows=110) == [(4, 5, 6, 7), (9, 10)]
     assert planned(worst_first=True, max_source_fragments=3) == [(4, 5, 6)]
-    assert planned(worst_first=True, max_source_fragments=1) == [(9,)]  # it has deleted rows
+    assert planned(worst_first=True, max_source_fragments=1) == [(9,)]
+
+
+def test_a_fragment_that_exceeds_the_limits_blocks_no_other(make: Make, dataset_uri: str) -> None:
+    make(2)
+    lance_ops.write_dataset(rows(100, 300), dataset_uri, mode="append")
+    make(3)
+    lance_ops.write_dataset(rows(100, 300), dataset_uri, mode="append")
+    dataset = make(2)
+
+    def planned(**options: Any) -> list[tuple[int, ...]]:
+        return [task.fragment_ids for task in plan_compaction(dataset.snapshot, CompactionOptions(**options)).tasks]
+
+    assert planned(max_source_rows=199) == [(0, 1), (3, 4, 5), (7, 8)]
+    assert planned(max_source_rows=100) == [(0, 1), (3, 4, 5)]
+    assert planned(max_source_rows=90) == [(0, 1), (3, 4)]
+    assert planned(target_rows_per_fragment=60, max_source_rows=90) == [(0, 1), (3, 4)]
+    while dataset.optimize.compact_files(max_source_rows=190).fragments_removed:
+        pass
+    assert [fragment.count_rows() for fragment in dataset.get_fragments()] == [200, 200, 140]
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,11 @@ _NOT_WITH_CLUSTERS = ("max_commits", "max_seconds", "worst_first")
 class CompactionOptions:
     """The reference's options, with its defaults, and those of this library.
 
-    If a group does not fit into the `max_source_*` limits, only its first fragments that fit are rewritten. The group
-    is left alone if they are not worth it. `worst_first` orders the groups by the fragments and then the deleted rows
-    that they take away; after a group that does not fit, the plan goes on with smaller ones. No task begins after
-    `max_seconds`, except the first. `max_commits` cuts the groups into that many commits: each is there when its tasks
-    are done, and a conflict loses only the groups of its commit.
+    If a group does not fit into the `max_source_*` limits, neighbours among its fragments that fit are rewritten, as
+    far as they are worth it. The plan passes over other fragments, and goes on. `worst_first` orders the groups by the
+    fragments and then the deleted rows that they take away. No task begins after `max_seconds`, except the first.
+    `max_commits` cuts the groups into that many commits: each is there when its tasks are done, and a conflict loses
+    only the groups of its commit.
 
     `only_fragment_ids` leaves all other fragments alone, also those that others add before a plan is made again.
 
@@ -154,9 +154,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     if options.worst_first:
         groups = sorted(groups, key=lambda group: _badness(snapshot, group, options), reverse=True)
     for group in groups:
-        fitting = _fitting(snapshot, group, total, options)
-        if fitting:
-            size = SourceSize.of(snapshot, fitting)
+        for fitting, size in _fitting(snapshot, group, total, options):
             total += size
             tasks.append(
                 CompactionTask(
@@ -168,7 +166,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
                     size.size_bytes,
                 )
             )
-        if len(fitting) < len(group) and not options.worst_first:
+        if not (total + SourceSize(fragments=1)).fits(options):
             break
     moving = [fragment_id for task in tasks for fragment_id in task.fragment_ids]
     _check_indices(snapshot, moving)
@@ -205,16 +203,22 @@ def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fra
 
 def _fitting(
     snapshot: Snapshot, group: list[Fragment], taken: SourceSize, options: CompactionOptions
-) -> list[Fragment]:
-    """Return the first fragments of a group that fit beside what is taken; none if a rewrite of them gains nothing."""
-    fitting, size = list[Fragment](), taken
-    for fragment in group:
-        size += SourceSize.of(snapshot, [fragment])
-        if not size.fits(options):
-            break
-        fitting.append(fragment)
-    rows = sum(map(snapshot.num_live_rows, fitting))
-    return fitting if _is_worth_rewriting(snapshot, fitting, rows, options) else []
+) -> Iterator[tuple[list[Fragment], SourceSize]]:
+    """Yield neighbours in a group that fit beside what is taken and yielded, if a rewrite of them gains anything."""
+    first = 0
+    while first < len(group):
+        end, size = first, SourceSize()
+        while end < len(group):
+            larger = size + SourceSize.of(snapshot, [group[end]])
+            if not (taken + larger).fits(options):
+                break
+            end, size = end + 1, larger
+        if _is_worth_rewriting(snapshot, group[first:end], size.rows, options):
+            yield group[first:end], size
+            taken += size
+            first = end
+        else:
+            first += 1
 
 
 def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOptions) -> bool:

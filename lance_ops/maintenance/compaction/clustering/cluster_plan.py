@@ -75,9 +75,9 @@ class ClusterPlan:
 
 
 def plan_clustering(snapshot: Snapshot, options: CompactionOptions) -> ClusterPlan:
-    """Take all fragments that are not excluded, in their order, within the `max_source_*` limits.
+    """Take all fragments that are not excluded, in their order, as far as they fit into the `max_source_*` limits.
 
-    The first fragment is taken whatever the limits. Raises `InvalidInput` and `UnsupportedFeature` as `cluster_columns`
+    Raises `InvalidInput` and `UnsupportedFeature` as `cluster_columns`
     and `plan_compaction` do, and `UnsupportedFeature` for blobs, files of version 0.1 and columns named as row columns.
     """
     columns = cluster_columns(snapshot.schema, options.cluster_by)
@@ -125,10 +125,10 @@ def _within_limits(snapshot: Snapshot, options: CompactionOptions) -> list[Fragm
     for fragment in snapshot.fragments:
         if options.leaves_alone(fragment):
             continue
-        total += SourceSize.of(snapshot, [fragment])
-        if taken and not total.fits(options):
-            break
-        taken.append(fragment)
+        larger = total + SourceSize.of(snapshot, [fragment])
+        if larger.fits(options):
+            taken.append(fragment)
+            total = larger
     return taken
 
 
