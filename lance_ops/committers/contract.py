@@ -123,6 +123,13 @@ class Committer(ABC):
         """
         return False
 
+    def staged_manifest(self) -> str | None:
+        """Return the path of a manifest that is a version already but lacks its final name; None if there is none.
+
+        Only the newest version can be one: its writer stopped, or nobody may write the final name.
+        """
+        return None
+
     @abstractmethod
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True

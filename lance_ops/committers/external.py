@@ -97,6 +97,10 @@ class ExternalManifestCommitter(Committer):
             self._naming = None  # all manifests may have been renamed since they were last listed
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from None
 
+    def staged_manifest(self) -> str | None:
+        row = self._rows.newest()
+        return row.path if row is not None and _is_staged(row) else None
+
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
     ) -> CommitOutcome:

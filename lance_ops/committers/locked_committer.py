@@ -72,6 +72,9 @@ class LockedCommitter(Committer):
     def finds_nothing(self) -> bool:
         return self.unlocked.finds_nothing()
 
+    def staged_manifest(self) -> str | None:
+        return self.unlocked.staged_manifest()
+
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
     ) -> CommitOutcome:

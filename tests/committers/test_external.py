@@ -184,6 +184,28 @@ def test_a_reader_without_the_right_to_write_reads_what_a_dead_writer_staged(
     assert isinstance(ExternalManifestCommitter(store, rows).commit(3, b"three"), Committed)
 
 
+def test_clean_up_keeps_the_staged_manifest_that_is_a_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri, options = str(tmp_path / "table"), {"manifest_store": f"sqlite:///{tmp_path}/rows.sqlite"}
+    finish = ExternalManifestCommitter._finish
+
+    def without_the_right_to_write(committer: ExternalManifestCommitter, row: ManifestRow) -> bool:
+        if not row.path.endswith(".manifest"):
+            raise StoreError("not allowed to write")
+        return finish(committer, row)
+
+    for start in (0, 10):
+        lance_ops.write_dataset(pa.table({"x": range(start, start + 10)}), uri, mode="append", storage_options=options)
+    left = manifest_path(3, ManifestNaming.V2) + f"-{uuid.uuid4()}"
+    with monkeypatch.context() as patched:
+        patched.setattr(ExternalManifestCommitter, "_finish", without_the_right_to_write)
+        lance_ops.write_dataset(pa.table({"x": range(20, 30)}), uri, mode="append", storage_options=options)
+        LocalStore(uri).put(left, b"of a writer that crashed")
+        newest = lance_ops.dataset(uri, storage_options=options)
+        assert newest.cleanup_old_versions(retain_versions=1, delete_unverified=True).old_versions == 2
+    assert not LocalStore(uri).exists(left)
+    assert lance_ops.dataset(uri, storage_options=options).count_rows() == 30
+
+
 def test_a_writer_finishes_the_version_before_its_own_once_it_can(store: LocalStore, rows: Rows) -> None:
     with pytest.raises(SimulatedCrash):
         ExternalManifestCommitter(FaultyStore(store, Fault("copy", crash=True)), rows).commit(1, b"one")

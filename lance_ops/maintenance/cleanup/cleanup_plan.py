@@ -13,7 +13,7 @@ can name any file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
@@ -145,7 +145,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     directories = (DATA_DIR, DELETIONS_DIR, INDICES_DIR, TRANSACTIONS_DIR)
     listings = begin_listings(snapshot, directories, is_removable, tasks)
     temporary_begun = store.begin_call(partial(_own_temporary, store))
-    unnamed = (*temporary_begun(), *_staged_manifests(manifests), *marks)
+    unnamed = (*temporary_begun(), *_staged_manifests(snapshot, manifests), *marks)
     temporary = tuple(info for info in unnamed if _is_abandoned(info, options, now))
     data, deletions, indices, transactions = (listed() for listed in listings)
     return CleanupPlan(
@@ -257,9 +257,11 @@ def _own_temporary(store: Store) -> list[ObjectInfo]:
     return [info for info in store.list_temporary() if belongs_to_this_branch(info.path)]
 
 
-def _staged_manifests(listed: Iterable[ObjectInfo]) -> Iterator[ObjectInfo]:
-    """Yield staged manifests: their commit failed, or their version has its final name by now."""
-    return (info for info in listed if is_staged_manifest(info.path.rpartition("/")[2]))
+def _staged_manifests(snapshot: Snapshot, listed: Iterable[ObjectInfo]) -> list[ObjectInfo]:
+    """Return staged manifests that are no version: their commit failed, or their version has its final name by now."""
+    staged = [info for info in listed if is_staged_manifest(info.path.rpartition("/")[2])]
+    version = snapshot.committer.staged_manifest() if staged else None
+    return [info for info in staged if info.path != version]
 
 
 def _manifests(snapshot: Snapshot, listed: Iterable[ObjectInfo], versions: Iterable[int]) -> tuple[ObjectInfo, ...]:
