@@ -21,6 +21,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import UserFilter, bind_filter
+from lance_ops.refs import keeping_version
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import REPLACES_PREFIX, Abandonable, PendingFiles, Update
@@ -59,7 +60,7 @@ def replace_rows(
         return _commit(current, deletions, pending, properties)
 
     with new.abandoned_unless_committed():
-        return retry_conflicts(snapshot, attempt, conflict_retries)
+        return retry_conflicts(snapshot, keeping_version(attempt, snapshot), conflict_retries)
 
 
 def replace_matching(
@@ -87,7 +88,7 @@ def replace_matching(
         return _commit(current, write_deletion_files(current, offsets, runner), pending, named)
 
     with pending.abandoned_unless_committed():
-        return retry_conflicts(snapshot, attempt, conflict_retries)
+        return retry_conflicts(snapshot, keeping_version(attempt, snapshot), conflict_retries)
 
 
 def _find(current: Snapshot, predicate: Predicate, runner: Runner) -> dict[int, BitMap]:

@@ -9,17 +9,26 @@ The operation writes the pin first and then checks that no clean-up removes the 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
-from typing import Self
+from typing import Self, TypeVar
 
 from lance_ops.core.records import dataclass
 from lance_ops.refs.announced_removals import check_no_announced_removal, check_version_is_kept
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["PINS_DIR", "PinnedVersions", "pinned", "pinned_with_later"]
+__all__ = [
+    "PINS_DIR",
+    "PinnedVersions",
+    "keeping_version",
+    "pinned",
+    "pinned_if_at_risk",
+    "pinned_with_later",
+]
+
+R = TypeVar("R")
 
 PINS_DIR = "_lance_ops/pins"
 _LATER = "later-"
@@ -93,3 +102,28 @@ def pinned_with_later(snapshot: Snapshot) -> Iterator[None]:
         yield
     finally:
         pin.abandon()
+
+
+def pinned_if_at_risk(current: Snapshot, first: Snapshot) -> AbstractContextManager[None]:
+    """Pin the version `current` of an attempt, and all later ones, during the block, if a clean-up is to be expected.
+
+    A commit must be compared with every version after the one that it was planned on, so a clean-up of any of them
+    voids the work. A pin costs requests. It is written if commits to the table clean up, and for every attempt after
+    the one on the version `first`.
+    """
+    if current.has_auto_cleanup or current.version != first.version:
+        return pinned_with_later(current)
+    return nullcontext()
+
+
+def keeping_version(attempt: Callable[[Snapshot], R], first: Snapshot) -> Callable[[Snapshot], R]:
+    """Return an attempt that keeps the version that it is called with, as `pinned_if_at_risk` does.
+
+    It is for long work: for what tasks do, and for what reads or writes a large part of the table.
+    """
+
+    def keeping(current: Snapshot) -> R:
+        with pinned_if_at_risk(current, first):
+            return attempt(current)
+
+    return keeping

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     )
     from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
     from lance_ops.snapshot.fragment_reader import FragmentReader
-    from lance_ops.snapshot.snapshot import Snapshot
+    from lance_ops.snapshot.snapshot import AUTO_CLEANUP_INTERVAL, Snapshot
     from lance_ops.snapshot.snapshot_reference import SnapshotReference
     from lance_ops.snapshot.stored_sizes import field_sizes, projected_sizes
     from lance_ops.snapshot.validation import validate, validate_fragment
     from lance_ops.snapshot.version_history import history, snapshot_as_of, version_summaries
 
 __all__ = [
+    "AUTO_CLEANUP_INTERVAL",
     "FREE_SORTED_BYTES",
     "FREE_SORTED_ROWS",
     "VERIFY_CHECKSUMS_KEY",
@@ -51,6 +52,7 @@ __all__ = [
 _MODULES = {
     "FREE_SORTED_BYTES": "expansion",
     "FREE_SORTED_ROWS": "expansion",
+    "AUTO_CLEANUP_INTERVAL": "snapshot",
     "VERIFY_CHECKSUMS_KEY": "checksum_use",
     "ChecksumUse": "checksum_use",
     "FragmentReader": "fragment_reader",

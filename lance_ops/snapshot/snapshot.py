@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     from lance_ops.file import FileReader
     from lance_ops.snapshot import FragmentReader
 
-__all__ = ["Snapshot"]
+__all__ = ["AUTO_CLEANUP_INTERVAL", "Snapshot"]
+
+AUTO_CLEANUP_INTERVAL = "lance.auto_cleanup.interval"
+"""The key of a table's configuration with which commits clean up every so many versions."""
 
 _REMOTE_CALLS_AT_ONCE = 16
 _TASKS_BYTES = 64 << 20  # the fragments of tasks that run at once; a file of unknown size counts as all of it
@@ -132,6 +135,11 @@ class Snapshot:
         twin = replace(self, verify_checksums=ChecksumUse.ALWAYS)
         vars(twin).update({name: value for name, value in vars(self).items() if name not in vars(twin)})
         return twin
+
+    @property
+    def has_auto_cleanup(self) -> bool:
+        """Whether commits to the table clean up."""
+        return AUTO_CLEANUP_INTERVAL in self.manifest.config
 
     @property
     def uri(self) -> str:

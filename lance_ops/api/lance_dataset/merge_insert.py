@@ -15,7 +15,7 @@ from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 
-from lance_ops import writing
+from lance_ops import refs, writing
 from lance_ops.api import transactions as public
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
@@ -136,7 +136,10 @@ class MergeInsertBuilder:
                     return merge_insert.merge_insert(current, self._request, source, used, transaction_properties)
                 return by_tasks.distributed_merge(current, self._request, source, used, transaction_properties)
 
-            snapshot, counts = writing.retry_conflicts(self._dataset.snapshot, attempt, self._retries, self._timeout)
+            first = self._dataset.snapshot
+            is_long = runner is not None or not isinstance(source, pa.Table)
+            kept = refs.keeping_version(attempt, first) if is_long else attempt
+            snapshot, counts = writing.retry_conflicts(first, kept, self._retries, self._timeout)
         self._dataset._committed(snapshot)
         return _result(counts)
 

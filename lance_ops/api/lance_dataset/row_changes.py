@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from string import ascii_uppercase
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypedDict, TypeVar
 
 import pyarrow as pa
 
-from lance_ops import changing, transactions, writing
+from lance_ops import changing, refs, transactions, writing
 from lance_ops.api.arrow_input import keys_with_names, reader_of
 from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
@@ -27,6 +27,8 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
+
+R = TypeVar("R")
 
 
 class DeleteResult(TypedDict):
@@ -61,11 +63,11 @@ class RowChanges(Handle):
         if predicate is None:
             raise InvalidInput("delete needs a predicate; to delete every row say so: delete('true')")
         parsed = bind_filter(self._snapshot, predicate)
-        snapshot, num_deleted = writing.retry_conflicts(
-            self._snapshot,
+        snapshot, num_deleted = self._retried(
             lambda current: changing.delete(current, parsed, runner or InThreads(), transaction_properties),
             conflict_retries,
             retry_timeout,
+            is_long=runner is not None,
         )
         self._committed(snapshot)
         return DeleteResult(num_deleted_rows=num_deleted)
@@ -94,11 +96,11 @@ class RowChanges(Handle):
         merge_insert.merge_keys(self._snapshot, deletes)  # so that a mistake is raised before any work
         used = runner or InThreads()
         with merge_source(self._snapshot, keys_with_names(keys, names), None, runner, names) as source:
-            snapshot, num_deleted = writing.retry_conflicts(
-                self._snapshot,
+            snapshot, num_deleted = self._retried(
                 lambda current: changing.delete_by_keys(current, names, source, used, transaction_properties),
                 conflict_retries,
                 retry_timeout,
+                is_long=runner is not None or not isinstance(source, pa.Table),
             )
         self._committed(snapshot)
         return DeleteResult(num_deleted_rows=num_deleted)
@@ -138,13 +140,13 @@ class RowChanges(Handle):
         if keep not in (each.value for each in changing.Keep):
             raise InvalidInput(f"keep is 'first' or 'last', not {keep!r}")
         names = (on,) if isinstance(on, str) else tuple(on)
-        snapshot, num_deleted = writing.retry_conflicts(
-            self._snapshot,
+        snapshot, num_deleted = self._retried(
             lambda current: changing.delete_duplicates(
                 current, names, changing.Keep(keep), runner or InThreads(), transaction_properties
             ),
             conflict_retries,
             retry_timeout,
+            is_long=True,
         )
         self._committed(snapshot)
         return DeleteResult(num_deleted_rows=num_deleted)
@@ -171,7 +173,8 @@ class RowChanges(Handle):
             used = runner or InThreads()
             return changing.update(current, assignments, predicate, used, transaction_properties, data_storage_version)
 
-        snapshot, num_updated = writing.retry_conflicts(self._snapshot, attempt, conflict_retries, retry_timeout)
+        is_long = runner is not None
+        snapshot, num_updated = self._retried(attempt, conflict_retries, retry_timeout, is_long=is_long)
         self._committed(snapshot)
         return UpdateResult(num_rows_updated=num_updated)
 
@@ -240,7 +243,7 @@ class RowChanges(Handle):
         def attempt(current: Snapshot) -> Snapshot:
             return changing.truncate(current, transaction_properties)
 
-        self._committed(writing.retry_conflicts(self._snapshot, attempt, 10, timedelta(seconds=30)))
+        self._committed(self._retried(attempt, 10, timedelta(seconds=30), is_long=False))
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.
@@ -248,6 +251,13 @@ class RowChanges(Handle):
         Without `on`, the table's declared primary key is the key. See `MergeInsertBuilder`.
         """
         return MergeInsertBuilder(self, on)
+
+    def _retried(
+        self, attempt: Callable[[Snapshot], R], retries: int, timeout: timedelta | None, *, is_long: bool
+    ) -> R:
+        """Attempt a change again after conflicts; a long one keeps the version that it was planned on."""
+        kept = refs.keeping_version(attempt, self._snapshot) if is_long else attempt
+        return writing.retry_conflicts(self._snapshot, kept, retries, timeout)
 
 
 def _snake_case(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
-from lance_ops import changing, transactions, writing
+from lance_ops import changing, refs, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.random_access import Reading
 from lance_ops.api.row_value_source import names_rows, row_value_source, staged_row_values
@@ -102,7 +102,7 @@ class SchemaChanges(Reading):
                 used = runner or InThreads(current.tasks_at_once)
                 return column_changes.add_columns(current, schema, source, used, properties, batch_size, checkpoint)
 
-            self._commit_change(computed, conflict_retries)
+            self._commit_change(computed, conflict_retries, is_long=True)
         elif callable(transforms):
             udf = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
             columns = tuple(self._snapshot.schema.names if read_columns is None else read_columns)
@@ -114,6 +114,7 @@ class SchemaChanges(Reading):
                     current, schema, source, one_by_one, properties, batch_size, checkpoint
                 ),
                 conflict_retries,
+                is_long=True,
             )
             if udf.cache is not None:
                 udf.cache.remove()
@@ -131,9 +132,11 @@ class SchemaChanges(Reading):
             if checkpoint is not None:
                 raise InvalidInput(_NO_CHECKPOINT)
             reader: pa.RecordBatchReader = data
-            self._committed(
-                column_changes.add_streamed_columns(self._snapshot, reader.schema, reader, properties, batch_size)
-            )
+            with refs.pinned_if_at_risk(self._snapshot, self._snapshot):
+                made = column_changes.add_streamed_columns(
+                    self._snapshot, reader.schema, reader, properties, batch_size
+                )
+            self._committed(made)
 
     def update_columns(
         self,
@@ -185,7 +188,8 @@ class SchemaChanges(Reading):
         self._commit_change(
             lambda current: column_changes.alter_columns(
                 current, changes, runner or InThreads(current.tasks_at_once), transaction_properties
-            )
+            ),
+            is_long=any("data_type" in each for each in alterations),
         )
 
     def merge(
@@ -212,9 +216,9 @@ class SchemaChanges(Reading):
             )
 
         if left_on == ROW_ADDRESS or (left_on == ROW_ID and not self.has_stable_row_ids):
-            self._committed(joined(self._snapshot))
+            self._committed(refs.keeping_version(joined, self._snapshot)(self._snapshot))
         else:
-            self._commit_change(joined)
+            self._commit_change(joined, is_long=True)
 
     # -- metadata -----------------------------------------------------------------------------------------------
 
@@ -309,12 +313,15 @@ class SchemaChanges(Reading):
     def _commit_values(self, values: changing.RowValues, attempt: Callable[[Snapshot], Snapshot], retries: int) -> None:
         """Commit values by row, after a conflict again only if their keys still name the same rows."""
         if values.by_id and self.has_stable_row_ids:
-            self._commit_change(attempt, retries)
+            self._commit_change(attempt, retries, is_long=True)
         else:
-            self._committed(attempt(self._snapshot))
+            self._committed(refs.keeping_version(attempt, self._snapshot)(self._snapshot))
 
-    def _commit_change(self, attempt: Callable[[Snapshot], Snapshot], retries: int = _RETRIES) -> None:
-        self._committed(writing.retry_conflicts(self._snapshot, attempt, retries, _RETRY_TIMEOUT))
+    def _commit_change(
+        self, attempt: Callable[[Snapshot], Snapshot], retries: int = _RETRIES, *, is_long: bool = False
+    ) -> None:
+        kept = refs.keeping_version(attempt, self._snapshot) if is_long else attempt
+        self._committed(writing.retry_conflicts(self._snapshot, kept, retries, _RETRY_TIMEOUT))
 
     def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
         """Return the schema of a function's result for the table's first row."""

@@ -19,6 +19,7 @@ from dataclasses import field
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops import refs
 from lance_ops.changing.columns.alter import commit_new_types
 from lance_ops.core.arrow import child_fields, with_child_fields
 from lance_ops.core.blob_types import blobs_as_v2
@@ -90,8 +91,10 @@ def change_schema(snapshot: Snapshot, change: SchemaChange, wanted: Schema, runn
         schema, new_ids, widened = _changed(current, change)
         return commit_new_types(current, schema, widened, new_ids, runner)
 
+    newest = snapshot.latest()
+    kept = refs.keeping_version(attempt, newest) if change.widened else attempt
     try:
-        return retry_conflicts(snapshot.latest(), attempt, _CONFLICT_RETRIES)
+        return retry_conflicts(newest, kept, _CONFLICT_RETRIES)
     except _SchemaMovedError as moved:
         raise RetryableConflict(
             f"{snapshot.uri}: the schema changed after the rows were written: write them again"

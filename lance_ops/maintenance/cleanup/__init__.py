@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.cleanup.cleanup_plan import begin_held_versions
     from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
     from lance_ops.maintenance.cleanup.named_files import NamedFiles
-    from lance_ops.maintenance.cleanup.planned_version import pinned_if_at_risk
     from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "explain_with_bounds",
     "format_duration",
     "parse_duration",
-    "pinned_if_at_risk",
 ]
 
 _MODULES = {
@@ -57,7 +55,6 @@ _MODULES = {
     "explain_with_bounds": "cleanup",
     "format_duration": "durations",
     "parse_duration": "durations",
-    "pinned_if_at_risk": "planned_version",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -23,18 +23,18 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import AUTO_CLEANUP_INTERVAL, Snapshot
 
 __all__ = [
     "AutoCleanupConfig",
     "auto_cleanup_config",
     "clean_up_if_due",
-    "cleans_up_by_itself",
     "configured_options",
 ]
 
 _PREFIX = "lance.auto_cleanup."
-_INTERVAL, _OLDER_THAN, _RETAIN = f"{_PREFIX}interval", f"{_PREFIX}older_than", f"{_PREFIX}retain_versions"
+_INTERVAL = AUTO_CLEANUP_INTERVAL
+_OLDER_THAN, _RETAIN = f"{_PREFIX}older_than", f"{_PREFIX}retain_versions"
 _RATE_LIMIT, _CONCURRENCY = f"{_PREFIX}delete_rate_limit", f"{_PREFIX}delete_concurrency"
 _DEFAULT_INTERVAL = 20
 _MIN_RETAINED = 2
@@ -56,11 +56,6 @@ def auto_cleanup_config(
     if interval < 0:
         raise InvalidInput(f"the interval of clean-ups must not be negative: {interval}")
     return {_INTERVAL: str(interval), _OLDER_THAN: format_duration(timedelta(seconds=older_than_seconds))}
-
-
-def cleans_up_by_itself(snapshot: Snapshot) -> bool:
-    """Return whether commits to the table clean up."""
-    return _INTERVAL in snapshot.manifest.config
 
 
 def clean_up_if_due(before: int, made: Snapshot) -> None:

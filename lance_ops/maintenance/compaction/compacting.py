@@ -9,7 +9,6 @@ from functools import partial
 
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.cleanup import pinned_if_at_risk
 from lance_ops.maintenance.compaction.clustering import cluster_files
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, RewriteResult, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import (
@@ -18,6 +17,7 @@ from lance_ops.maintenance.compaction.compaction_plan import (
     CompactionTask,
     plan_compaction,
 )
+from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import remove_files_of_job

@@ -7,10 +7,10 @@ from functools import partial
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.cleanup import pinned_if_at_risk
 from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, SourceSize
 from lance_ops.maintenance.compaction.index_remap import needs_remap
+from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.transactions import Rewrite, remove_files_of_job

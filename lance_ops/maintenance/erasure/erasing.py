@@ -25,6 +25,7 @@ from lance_ops.core.errors import (
     RetryableConflict,
     UnsafePath,
     UnsupportedFeature,
+    VersionNotFound,
 )
 from lance_ops.core.file_names import INDICES_DIR, VERSIONS_DIR
 from lance_ops.core.records import dataclass
@@ -38,7 +39,7 @@ from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
 from lance_ops.maintenance.erasure.stated_texts import REASON_PROPERTY
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
-from lance_ops.refs import delete_tag, open_branch, reference_store, writable_reference_store
+from lance_ops.refs import delete_tag, open_branch, pinned_if_at_risk, reference_store, writable_reference_store
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import path_beneath
@@ -251,7 +252,7 @@ class _Erasing:
             if found.is_clean:
                 break
             self._others |= check_permitted(found, permitted)
-            with suppress(RetryableConflict):  # the next round plans anew
+            with suppress(RetryableConflict, VersionNotFound):  # the next round plans anew
                 if heads := [branch for branch in found.branches if self._can_mend(branch)]:
                     for branch in heads:
                         self._mend_head(branch)
@@ -315,8 +316,9 @@ class _Erasing:
         if tasks:
             job = Job.on("erase from", head.uri, head.version, tuple(task.size_bytes for task in tasks), unit="bytes")
             job = job.with_removal(partial(remove_files_of_job, head.store))
-            rewrites = self._runner.map(execute_rewrite, tasks, job, partial(discard_rewrite, head.store))
-            head, _ = commit_rewrites(head, rewrites, runner=self._runner)
+            with pinned_if_at_risk(head, head):
+                rewrites = self._runner.map(execute_rewrite, tasks, job, partial(discard_rewrite, head.store))
+                head, _ = commit_rewrites(head, rewrites, runner=self._runner)
             self._add(rewritten_fragments=len(tasks))
         present = {index.name for index in head.manifest.indices}
         for name in sorted(branch.stale_indices & present):

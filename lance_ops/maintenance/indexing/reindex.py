@@ -16,11 +16,11 @@ from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeatur
 from lance_ops.core.file_names import check_index_name
 from lance_ops.core.schema import Field
 from lance_ops.indices import IndexConfig, RowKey, index_type_for, index_type_of
-from lance_ops.maintenance.cleanup import pinned_if_at_risk
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.maintenance.indexing.task_shares import TaskSizes
 from lance_ops.reading import awaits_remap, open_index, row_key_of
+from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata

@@ -13,6 +13,7 @@ the tasks write the rows of the new batches to a stage, and a merge of the stage
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import field, replace
 from functools import partial
 from itertools import islice
@@ -24,7 +25,14 @@ from lance_ops.changing import replace_matching
 from lance_ops.changing.columns import change_schema
 from lance_ops.changing.merge_insert import MergeCounts
 from lance_ops.committers import open_root
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch
+from lance_ops.core.errors import (
+    DatasetAlreadyExists,
+    InvalidInput,
+    RawFileRefused,
+    RetryableConflict,
+    SchemaMismatch,
+    VersionNotFound,
+)
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.core.schema import Schema
@@ -44,6 +52,7 @@ from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawRead
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees, FoundSchemas
 from lance_ops.reading import ScanRequest, bind_filter, scan
+from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
@@ -137,10 +146,12 @@ def ingest(
         if plan is None:
             return IngestResult(None, 0, 0, (), (), refused=unreadable)
         try:
-            outcomes, refused = _run(plan, runner)
-            result = commit_ingest(plan.without(refused), outcomes, runner)
+            with nullcontext() if plan.snapshot is None else pinned_if_at_risk(plan.snapshot, plan.snapshot):
+                outcomes, refused = _run(plan, runner)
+                result = commit_ingest(plan.without(refused), outcomes, runner)
             return replace(result, refused=unreadable | refused)
-        except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table
+        except (RetryableConflict, DatasetAlreadyExists, VersionNotFound):
+            # Another run ingested a batch, created the table, or removed the planned version.
             if attempt == retries:
                 raise
         finally:

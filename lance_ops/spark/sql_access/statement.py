@@ -24,6 +24,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
+from lance_ops.refs import keeping_version
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
@@ -269,7 +270,8 @@ class Statement:
             except TooManyConcurrentWriters as lost:
                 raise RetryableConflict(str(lost.__cause__)) from lost
 
-        return retry_conflicts(opened.snapshot, retryable, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
+        kept = keeping_version(retryable, opened.snapshot)
+        return retry_conflicts(opened.snapshot, kept, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
 
     def rows_for(self, frame: DataFrame, opened: LanceDataset, keys: Iterable[str] = ()) -> DataFrame | pa.Table:
         """Return what a verb on this table, which matches rows by `keys`, reads the rows of a query from.
