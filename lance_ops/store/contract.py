@@ -308,6 +308,15 @@ class Store(ABC):
         ascend and only the first `limit` are returned; otherwise `limit` is ignored.
         """
 
+    def list_folders(self, directory: str) -> Sequence[str]:
+        """Return the names of the folders directly in a directory, in any order; on a file system some may be empty.
+
+        An object store answers from the delimiter in the paths, and lists nothing beneath these folders.
+        """
+        start = f"{directory.removesuffix('/')}/".lstrip("/")
+        parts = (found.path.removeprefix(start).partition("/") for found in self.list(directory))
+        return list(dict.fromkeys(name for name, slash, _ in parts if slash))
+
     def list_tags(self, directory: str, limit: int | None = None) -> Mapping[str, str | None]:
         """Return the names that `list_names` returns, each with a tag of its object, None where the store has none.
 

@@ -212,6 +212,9 @@ class FaultyStore(Store):
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         return self._read("list_names", directory, lambda: self._inner.list_names(directory, limit), _half)
 
+    def list_folders(self, directory: str) -> Sequence[str]:
+        return self._read("list_folders", directory, lambda: self._inner.list_folders(directory), _half)
+
     def delete(self, path: str) -> None:
         self._write("delete", path, lambda: self._inner.delete(path))
 

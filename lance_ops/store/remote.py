@@ -192,6 +192,11 @@ class FsspecStore(Store):
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         return list(self.list_tags(directory, limit))
 
+    def list_folders(self, directory: str) -> Sequence[str]:
+        key = self._directory_key(directory)
+        with self._asking("list", directory) as (service, fs):
+            return service.folders(fs, key)
+
     def list_tags(self, directory: str, limit: int | None = None) -> Mapping[str, str | None]:
         key = self._directory_key(directory)
         with self._asking("list", directory) as (service, fs):

@@ -91,8 +91,13 @@ def test_a_pattern_names_the_datasets_that_match(tmp_path: Path) -> None:
     make(tmp_path / "b" / "flights.lance")
     with pytest.raises(InvalidInput, match="both named 'flights'"):
         namespace.list_tables()
-    with pytest.raises(InvalidInput, match="this machine's folders"):
-        open_namespace("s3://bucket/*.lance")
+
+
+def test_a_pattern_is_relative_or_a_file_uri_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flights = make(tmp_path / "a b" / "flights.lance")
+    monkeypatch.chdir(tmp_path)
+    for pattern in ("*/*.lance", f"file://{tmp_path}/*%20b/*.lance"):
+        assert open_namespace(pattern).describe_table("flights").location == flights
 
 
 def test_a_file_names_tables_with_their_storage_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

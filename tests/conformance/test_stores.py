@@ -177,7 +177,7 @@ def test_a_path_that_could_leave_the_root_is_refused(store: Store, path: str) ->
 
 @pytest.mark.parametrize("prefix", ["/", "..", "/etc", "a/../..", "a//"])
 def test_a_directory_that_could_leave_the_root_is_refused(store: Store, prefix: str) -> None:
-    for use in (store.list, store.list_temporary, store.list_names):
+    for use in (store.list, store.list_temporary, store.list_names, store.list_folders):
         with pytest.raises(UnsafePath):
             list(use(prefix))
 
@@ -244,6 +244,16 @@ def test_list_names_returns_the_names_directly_in_a_directory(store: Store) -> N
     if store.lists_in_order:
         assert store.list_names("v") == ["1", "2", "3"]
         assert store.list_names("v", limit=2) == ["1", "2"]
+
+
+def test_list_folders_returns_the_folders_directly_in_a_directory(store: Store) -> None:
+    for path in ("a", "b/1", "b/below/deeper/2", "b2/1", "c d/é/1"):
+        store.put(path, b"x")
+
+    assert sorted(store.list_folders("")) == ["b", "b2", "c d"]
+    assert list(store.list_folders("b")) == list(store.list_folders("b/")) == ["below"]
+    assert list(store.list_folders("c d")) == ["é"]
+    assert list(store.list_folders("b2")) == list(store.list_folders("none")) == []
 
 
 def test_temporary_objects_do_not_count_towards_a_listing_limit(store: Store) -> None:

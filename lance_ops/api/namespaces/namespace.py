@@ -3,6 +3,7 @@
     open_namespace("/data")                     the folders /data/<name>.lance
     open_namespace("s3://bucket/lake", {…})     the same beneath a prefix of an object store
     open_namespace("/data/*/*.lance")           the folders that match; each is named by its last part
+    open_namespace("s3://bucket/*/*.lance")     the same in a bucket; see `store_patterns`
     open_namespace("tables.yaml")               a file of names; see `table_list`
 
 The methods have the names that `lance_namespace` gives its requests, and its names of their results' fields.
@@ -13,17 +14,18 @@ from __future__ import annotations
 import glob
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from os import PathLike, fspath
 from pathlib import Path
 
+from lance_ops.api.namespaces.store_patterns import StorePattern, ask_side_by_side
 from lance_ops.api.namespaces.table_list import read_table_list
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.file_names import is_staged_manifest, parse_manifest_name
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
-from lance_ops.store import LocalStore, is_local, open_store
+from lance_ops.store import LocalStore, Store, is_local, open_store
 
 __all__ = [
     "FolderNamespace",
@@ -86,8 +88,8 @@ class Namespace(ABC):
 class FolderNamespace(Namespace):
     """The tables `<root>/<name>.lance`.
 
-    `list_tables` of an object store lists all objects beneath the root; the other methods ask for one name. So there
-    `names_like` knows `name` and its lower case alone.
+    `list_tables` of an object store lists what is directly beneath the root, and asks for each table; the other methods
+    ask for one name. So there `names_like` knows `name` and its lower case alone.
     """
 
     root: str
@@ -99,8 +101,7 @@ class FolderNamespace(Namespace):
             found = Path(store.uri).glob(f"*{_SUFFIX}/{_VERSIONS}")
             names = [path.parent.name for path in found if _has_manifest(path)]
         else:
-            parts = (item.path.split("/") for item in store.list())
-            names = [each[0] for each in parts if len(each) > 2 and each[1] == _VERSIONS and each[0].endswith(_SUFFIX)]
+            names = _datasets_among(store, [name for name in store.list_folders("") if name.endswith(_SUFFIX)])
         return sorted({name.removesuffix(_SUFFIX) for name in names})
 
     def declare_table(self, name: str) -> TableDescription:
@@ -127,35 +128,55 @@ class FolderNamespace(Namespace):
 
 @dataclass(frozen=True)
 class PatternNamespace(Namespace):
-    """The datasets whose paths match a pattern of this machine's file system, as of `glob`.
+    """The datasets whose paths match a pattern: of this machine's file system as of `glob`, or else a `StorePattern`.
 
-    A name is the last part of the path without `.lance`. Raises `InvalidInput` naming two paths of one name.
+    A name is the last part of the path without `.lance`. Raises `InvalidInput` naming two paths of one name. In an
+    object store the two are noticed when the name is used, or all names are listed.
     """
 
     pattern: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def list_tables(self) -> list[str]:
-        return sorted(self._paths())
+        return sorted(self._places())
 
     def declare_table(self, name: str) -> TableDescription:
-        path = self._paths().get(name)
-        if path is None:
+        place = self._places(name).get(name)
+        if place is None:
             raise InvalidInput(f"a pattern says no place for a new table {name!r}: create it by its path")
-        return TableDescription(path)
+        return TableDescription(place, self.storage_options)
 
     def table_exists(self, name: str) -> bool:
-        return name in self._paths()
+        return name in self._places(name)
 
-    def _paths(self) -> dict[str, str]:
+    def names_like(self, name: str) -> list[str]:
+        return sorted(each for each in self._places(name, any_case=True) if each.lower() == name.lower())
+
+    def _places(self, name: str | None = None, *, any_case: bool = False) -> dict[str, str]:
+        """Return where the tables are by name, at least those with the given name, if there is one, in any case."""
         found: dict[str, str] = {}
-        for path in sorted(glob.glob(self.pattern, recursive=True)):
-            if not _has_manifest(Path(path, _VERSIONS)):
-                continue
-            name = Path(path).name.removesuffix(_SUFFIX)
-            if name in found:
-                raise InvalidInput(f"{found[name]} and {path} are both named {name!r}: name tables in a YAML file")
-            found[name] = path
+        for place in self._found(name, any_case):
+            known = found.setdefault(_name_of(place), place)
+            if known != place:
+                raise InvalidInput(
+                    f"{known} and {place} are both named {_name_of(place)!r}: name tables in a YAML file"
+                )
         return found
+
+    def _found(self, name: str | None, any_case: bool) -> list[str]:
+        store = open_store(self.pattern, self.storage_options)
+        if isinstance(store, LocalStore):
+            paths = sorted(glob.glob(store.uri, recursive=True))
+            return [path for path in paths if _has_manifest(Path(path, _VERSIONS))]
+        pattern = StorePattern(self.pattern)
+        store = open_store(pattern.root, self.storage_options)
+        if name is None:
+            folders = pattern.folders(store)
+        elif any_case:
+            folders = [each for each in pattern.folders(store) if _name_of(each).lower() == name.lower()]
+        else:
+            folders = pattern.folders(store, (f"{name}{_SUFFIX}", name))
+        return [f"{pattern.root}/{folder}" for folder in _datasets_among(store, folders)]
 
 
 @dataclass(frozen=True)
@@ -195,18 +216,29 @@ def open_namespace(
         return ListedNamespace(
             {name: TableDescription(uri, {**shared, **options}) for name, (uri, options) in listed.items()}
         )
-    if any(sign in text for sign in "*?["):
+    if glob.has_magic(text):
         if not is_local(text):
-            raise InvalidInput(f"{text}: patterns are for this machine's folders; give the prefix, or a YAML file")
-        return PatternNamespace(text)
+            StorePattern(text)  # refuses a bucket with a wildcard
+        return PatternNamespace(text, shared)
     return FolderNamespace(text, shared)
+
+
+def _name_of(place: str) -> str:
+    """Return the name of the table in a folder."""
+    return place.rpartition("/")[2].removesuffix(_SUFFIX)
 
 
 def _is_dataset(table: TableDescription) -> bool:
     store = open_store(table.location, table.storage_options)
     if isinstance(store, LocalStore):
         return _has_manifest(Path(store.uri, _VERSIONS))
-    return bool(store.list_names(_VERSIONS, 1))
+    return bool(_datasets_among(store, [""]))
+
+
+def _datasets_among(store: Store, folders: Sequence[str]) -> list[str]:
+    """Return the folders of a store, which is not this machine's disk, that hold a dataset."""
+    num_found = ask_side_by_side(lambda folder: len(store.list_names(f"{folder}/{_VERSIONS}".lstrip("/"), 1)), folders)
+    return [folder for folder, num_names in zip(folders, num_found, strict=True) if num_names]
 
 
 def _has_manifest(versions: Path) -> bool:

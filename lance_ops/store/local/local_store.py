@@ -239,6 +239,9 @@ class LocalStore(Store):
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         return self._on_directory(check_directory(directory), os.listdir) or ()
 
+    def list_folders(self, directory: str) -> Sequence[str]:
+        return self._on_directory(check_directory(directory), _folders_in) or ()
+
     def directory_stamp(self, directory: str) -> str | None:
         return self._on_directory(check_directory(directory), stamp_directory)
 
@@ -465,6 +468,12 @@ class LocalStore(Store):
                 return
             directory = os.path.dirname(directory)
         MADE_DIRECTORIES.remove(directory)
+
+
+def _folders_in(descriptor: int) -> list[str]:
+    """Return the names of the directories in an open directory, without symbolic links to others."""
+    with os.scandir(descriptor) as entries:
+        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _read_long(file: int, out: memoryview, position: int) -> int:

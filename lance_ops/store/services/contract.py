@@ -184,6 +184,14 @@ class Service(ABC):
             return dict.fromkeys(names[:limit])
         return {}
 
+    def folders(self, fs: Any, directory: str) -> list[str]:
+        """Return the names of the directories directly in a directory, ascending."""
+        with suppress(FileNotFoundError):
+            found = fs.ls(directory, detail=True)
+            paths = {info["name"].strip("/") for info in found if info["type"] == "directory"}
+            return sorted(path.rpartition("/")[2] for path in paths if path != directory.strip("/"))
+        return []
+
     def now(self, fs: Any, directory: str) -> datetime:
         """Return the time by the service's clock. This default writes an object and returns its time."""
         key = f"{directory}/{TEMPORARY_PREFIX}clock.{uuid.uuid4().hex}"

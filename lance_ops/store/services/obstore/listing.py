@@ -17,7 +17,7 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.store.services.obstore.directory_marks import Listed, objects_of
 from lance_ops.store.services.obstore.errors import translating
 
-__all__ = ["list_beneath", "list_directly", "list_in_order", "tag_of"]
+__all__ = ["list_beneath", "list_directly", "list_folders", "list_in_order", "tag_of"]
 
 _PAGE_NAMES = 1000
 _AT_ONCE = 16
@@ -57,6 +57,13 @@ def list_directly(fs: Any, prefix: str) -> list[Listed]:
     with translating():
         found = fs.list_with_delimiter(prefix or None)["objects"]
     return objects_of(fs, found, prefix)
+
+
+def list_folders(fs: Any, prefix: str) -> list[str]:
+    """Return the names of the directories directly in a directory, ascending."""
+    with translating():
+        found = fs.list_with_delimiter(prefix or None)["common_prefixes"]
+    return sorted(path.rpartition("/")[2] for path in found)
 
 
 def tag_of(listed: Listed) -> str | None:

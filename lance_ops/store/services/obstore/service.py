@@ -18,7 +18,13 @@ from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.store.services.contract import ListedObject, Service, proxies_of
 from lance_ops.store.services.obstore.directory_marks import is_object
 from lance_ops.store.services.obstore.errors import RequestFailed, translating
-from lance_ops.store.services.obstore.listing import list_beneath, list_directly, list_in_order, tag_of
+from lance_ops.store.services.obstore.listing import (
+    list_beneath,
+    list_directly,
+    list_folders,
+    list_in_order,
+    tag_of,
+)
 from lance_ops.store.services.obstore.unsigned_head import time_of_server
 from lance_ops.store.storage_options import read_bool, read_count, read_seconds
 
@@ -187,6 +193,9 @@ class ObstoreService(Service):
                 if len(names) == limit:
                     break
         return names
+
+    def folders(self, fs: Any, directory: str) -> list[str]:
+        return list_folders(fs, directory.partition("/")[2])
 
     def now(self, fs: Any, directory: str) -> datetime:
         network = fs.client_options or {}
