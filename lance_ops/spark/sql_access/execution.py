@@ -25,7 +25,7 @@ from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEM
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
-from lance_ops.spark.sql_access.row_changes import ROW_STATEMENTS
+from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
@@ -210,6 +210,7 @@ def _create_view(statement: Statement) -> DataFrame | None:
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (
     (("EXPLAIN",), _explain),
     (("CREATE",), _create_view),
+    *DUPLICATE_STATEMENTS,
     *ROW_STATEMENTS,
     *COPY_STATEMENTS,
     *MERGE_STATEMENTS,
