@@ -2,6 +2,6 @@
 
 from lance_ops.runners.in_threads import InThreads
 from lance_ops.runners.job import Job, JobProgress, ReportProgress
-from lance_ops.runners.runner import Runner
+from lance_ops.runners.runner import Runner, RunnerWithSlots
 
-__all__ = ["InThreads", "Job", "JobProgress", "ReportProgress", "Runner"]
+__all__ = ["InThreads", "Job", "JobProgress", "ReportProgress", "Runner", "RunnerWithSlots"]

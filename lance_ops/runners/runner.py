@@ -7,11 +7,11 @@ the threads of this process or, with `lance_ops.spark.OnSpark`, on a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from lance_ops.runners.job import Job
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "RunnerWithSlots"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,4 +33,13 @@ class Runner(Protocol):
         end or are killed. Then `discard` is called with each outcome, so that it can delete the files that a task
         wrote, and the error is raised; of several errors, that of the first task.
         """
+        ...
+
+
+@runtime_checkable
+class RunnerWithSlots(Runner, Protocol):
+    """A runner on a cluster, for which a plan may have more tasks, and smaller ones."""
+
+    def num_slots(self) -> int:
+        """Return how many tasks it runs at once when it has all its workers."""
         ...

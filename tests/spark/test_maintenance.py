@@ -20,6 +20,7 @@ import pytest
 
 from lance_ops import changing
 from lance_ops.api import batch_udf_factory, dataset, write_dataset
+from lance_ops.changing.columns import column_pieces
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.indices import IndexConfig
@@ -213,6 +214,22 @@ def test_a_function_is_made_once_a_worker_and_goes_on_after_a_failure(
     assert 0 < finished < 10 == len(list(called.iterdir()))
     workers = Counter(file.name.partition("-")[0] for file in made.iterdir())
     assert max(workers.values()) <= 2  # once for each of the two functions
+
+
+def test_the_rows_of_one_fragment_are_computed_by_several_tasks(
+    tasks: OnSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_pieces, "_ROWS_OF_PIECE", 10)
+    monkeypatch.setattr(column_pieces, "_LEAST_PIECES", 2)
+    opened = write_dataset(pa.table({"x": range(40)}), tmp_path / "one.lance")
+    opened.delete("x % 7 = 3")
+    steps: list[JobProgress] = []
+    opened.add_columns({"half": "x / 2"}, runner=replace(tasks, on_progress=steps.append))
+    found = {(step.job.verb, step.num_tasks) for step in steps if step.job is not None}
+    assert found == {("add columns to", 4), ("join pieces to add columns to", 1)}
+    table = dataset(opened.uri).to_table()
+    assert table["half"].to_pylist() == [x // 2 for x in table["x"].to_pylist()]
+    assert len(table) == 34 and not list((tmp_path / "one.lance" / "data").glob("backfill-*/*"))
 
 
 def test_rows_are_sorted_by_tasks(tasks: OnSpark, numbers: str) -> None:

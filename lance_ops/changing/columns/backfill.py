@@ -2,20 +2,36 @@
 
 plan_backfill(snapshot, columns, source) -> tasks     one for each fragment
 write_columns(task) -> ColumnFile                     anywhere
-run_backfill(snapshot, tasks, runner, job) -> files   writes them by the runner
+run_backfill(snapshot, tasks, runner, job) -> files   writes them by the runner; large fragments in pieces on a cluster
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
-from lance_ops.changing.columns.column_file import ColumnFile, pending_columns, write_column_file
+from lance_ops.changing.columns.column_file import (
+    ColumnFile,
+    can_be_joined,
+    join_column_pieces,
+    pending_columns,
+    write_column_file,
+    write_column_piece,
+)
+from lance_ops.changing.columns.column_pieces import Piece, cut_into_pieces, new_piece_folder
 from lance_ops.changing.columns.column_sources import ColumnSource
 from lance_ops.changing.columns.kept_files import KeptFiles
-from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import (
+    CorruptFile,
+    InvalidInput,
+    ObjectNotFound,
+    RetryableConflict,
+    SchemaMismatch,
+    UnsupportedFeature,
+)
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -31,7 +47,7 @@ from lance_ops.reading import (
     in_task,
     scan_rows,
 )
-from lance_ops.runners import Job, Runner
+from lance_ops.runners import Job, Runner, RunnerWithSlots
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.table import Fragment
 from lance_ops.transactions import remove_files_of_job
@@ -51,7 +67,8 @@ __all__ = [
 class BackfillTask:
     """A fragment for which to write `columns`, computed in batches of at most `batch_size` rows.
 
-    A file that is among those of an earlier attempt (`kept`) is not written again.
+    A file that is among those of an earlier attempt (`kept`) is not written again. With `pieces`, which are paths, the
+    columns are computed, and the file is made of these.
     """
 
     snapshot: SnapshotReference
@@ -60,6 +77,24 @@ class BackfillTask:
     source: ColumnSource
     batch_size: int | None = None
     kept: KeptFiles | None = None
+    pieces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _PieceWriter:
+    """Computes columns for pieces of fragments. It carries the source, so the pieces stay small."""
+
+    snapshot: SnapshotReference
+    columns: Schema
+    source: ColumnSource
+    batch_size: int | None
+    durable: bool
+
+    def __call__(self, piece: Piece) -> None:
+        snapshot = self.snapshot.open()
+        fragment, rows = snapshot.fragments_by_id[piece.fragment_id], range(piece.first, piece.stop)
+        computed = _computed(snapshot, fragment, self.columns, self.source.opened(), self.batch_size, rows)
+        write_column_piece(snapshot, self.columns, computed, rows, piece.path, durable=self.durable)
 
 
 def plan_backfill(
@@ -87,8 +122,57 @@ def plan_backfill(
 def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
     """Write the files of all tasks, each weighed by the bytes of its fragment.
 
-    A file of a job that fails is deleted, unless the tasks keep files.
+    The tasks have the same columns and source. If the runner has more slots than there are tasks, other tasks first
+    compute pieces of large fragments. A file of a job that fails is deleted, unless the tasks keep files.
     """
+    pieces = _pieces_of(snapshot, tasks, runner)
+    if not pieces:
+        return _write_files(snapshot, tasks, runner, job)
+    first = tasks[0]
+    writer = _PieceWriter(first.snapshot, first.columns, first.source, first.batch_size, durable=first.kept is not None)
+    finished = first.kept.finished_pieces(snapshot.store) if first.kept else frozenset()
+    missing = [piece for of_fragment in pieces.values() for piece in of_fragment if piece.path not in finished]
+    try:
+        runner.map(writer, missing, job.in_bytes(_size_bytes(snapshot, piece) for piece in missing))
+        paths = {key: tuple(piece.path for piece in of_fragment) for key, of_fragment in pieces.items()}
+        tasks = [replace(task, pieces=paths.get(task.fragment_id, ())) for task in tasks]
+        return _write_files(snapshot, tasks, runner, replace(job, verb=f"join pieces to {job.verb}"))
+    finally:
+        if not first.kept:
+            snapshot.store.child(next(iter(pieces.values()))[0].path.rpartition("/")[0]).clear_or_leave()
+
+
+def _pieces_of(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner) -> dict[int, list[Piece]]:
+    """Return the pieces of each fragment that several tasks compute; none if the runner has no slots for them."""
+    first = tasks[0] if tasks else None
+    if first is None or not (
+        isinstance(runner, RunnerWithSlots)
+        and first.source.serves_parts
+        and can_be_joined(snapshot.file_version, first.columns)
+    ):
+        return {}
+    folder = first.kept.folder if first.kept else new_piece_folder()
+    found = {}
+    for task in tasks:
+        fragment = snapshot.fragments_by_id[task.fragment_id]
+        of_fragment = cut_into_pieces(fragment, folder)
+        if of_fragment:
+            found[fragment.id] = of_fragment
+    if not found or len(tasks) >= runner.num_slots():
+        return {}
+    kept = {task.fragment_id: task.kept for task in tasks if task.kept}
+    finished = [key for key in found if key in kept and kept[key].find(snapshot.store, snapshot.fragments_by_id[key])]
+    return {key: of_fragment for key, of_fragment in found.items() if key not in finished}
+
+
+def _size_bytes(snapshot: Snapshot, piece: Piece) -> int:
+    """Return about how many bytes of its fragment's files hold the rows of a piece."""
+    fragment = snapshot.fragments_by_id[piece.fragment_id]
+    size_bytes = sum(file.file_size_bytes for file in fragment.files)
+    return size_bytes * (piece.stop - piece.first) // fragment.physical_rows
+
+
+def _write_files(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
     sizes = [snapshot.fragments_by_id[task.fragment_id].files for task in tasks]
     job = job.in_bytes(sum(file.file_size_bytes for file in files) for files in sizes)
     if any(task.kept for task in tasks):
@@ -103,38 +187,69 @@ def check_batch_size(batch_size: int | None) -> None:
         raise InvalidInput(f"batch_size must be positive, not {batch_size}")
 
 
-def backfill_request(snapshot: Snapshot, reads: Sequence[str], fragment_id: int) -> ScanRequest:
-    """Return the scan of a fragment that reads these columns, of which some may be row columns such as `_rowid`."""
+def backfill_request(
+    snapshot: Snapshot, reads: Sequence[str], fragment_id: int, rows: range | None = None
+) -> ScanRequest:
+    """Return the scan of a fragment that reads these columns, of which some may be row columns such as `_rowid`.
+
+    With `rows`, it has only the rows at these physical offsets.
+    """
     return ScanRequest(
         snapshot.schema.project(path for path in reads if path not in ROW_COLUMNS),
         with_row_id=ROW_ID in reads,
         # without any column a table would have no rows
         with_row_address=ROW_ADDRESS in reads or not reads,
-        version_columns=tuple(name for name in reads if name in VERSION_COLUMNS),
+        version_columns=tuple(name for name in VERSION_COLUMNS if name in reads),
         fragment_ids=(fragment_id,),
+        row_ranges=() if rows is None else ((fragment_id, rows.start, rows.stop),),
     )
 
 
 def write_columns(task: BackfillTask) -> ColumnFile:
-    """Write the fragment's file; on an error it is deleted."""
+    """Write the fragment's file; on an error it is deleted.
+
+    Raises `RetryableConflict` if a kept piece is gone or damaged; another attempt computes the fragment's pieces again.
+    """
     snapshot = task.snapshot.open()
     fragment = snapshot.fragments_by_id[task.fragment_id]
     finished = task.kept.find(snapshot.store, fragment) if task.kept else None
     if finished is not None:
         return finished
-    source = task.source.opened()
-    request = in_task(snapshot, backfill_request(snapshot, source.reads, fragment.id))
-
-    def computed() -> Iterator[tuple[RowOffsets, pa.Table]]:
-        for rows in _in_batches(scan_rows(snapshot, request), task.batch_size):
-            files = [file.path for file in fragment.files]
-            rows_name = f"{files} {fragment.deletion_path} {rows.offsets[0]}+{len(rows)}"
-            yield rows.offsets, source.compute(rows.table, task.columns, rows_name)
-
-    written = write_column_file(snapshot, fragment, task.columns, computed())
+    if task.pieces:
+        written = _joined(snapshot, fragment, task)
+    else:
+        computed = _computed(snapshot, fragment, task.columns, task.source.opened(), task.batch_size)
+        written = write_column_file(snapshot, fragment, task.columns, computed)
     if task.kept:
         task.kept.keep(snapshot.store, fragment, written)
     return written
+
+
+def _joined(snapshot: Snapshot, fragment: Fragment, task: BackfillTask) -> ColumnFile:
+    try:
+        return join_column_pieces(snapshot, fragment, task.columns, task.pieces)
+    except (CorruptFile, ObjectNotFound) as error:
+        if not task.kept:
+            raise
+        for path in task.pieces:
+            snapshot.store.delete(path)
+        raise RetryableConflict(f"{error}; make the same call again to compute the fragment's pieces") from error
+
+
+def _computed(
+    snapshot: Snapshot,
+    fragment: Fragment,
+    columns: Schema,
+    source: ColumnSource,
+    batch_size: int | None,
+    rows: range | None = None,
+) -> Iterator[tuple[RowOffsets, pa.Table]]:
+    """Yield the columns of a fragment's live rows, or of those at the offsets `rows`, with the offsets."""
+    request = in_task(snapshot, backfill_request(snapshot, source.reads, fragment.id, rows))
+    files = [file.path for file in fragment.files]
+    for found in _in_batches(scan_rows(snapshot, request), batch_size):
+        rows_name = f"{files} {fragment.deletion_path} {found.offsets[0]}+{len(found)}"
+        yield found.offsets, source.compute(found.table, columns, rows_name)
 
 
 def write_streamed_columns(

@@ -17,14 +17,22 @@ from lance_ops.core.file_names import DATA_DIR, data_file_name
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import Dictionaries, FileWriter
+from lance_ops.file import Dictionaries, FileReader, FileWriter, WrittenFile
 from lance_ops.reading import RowOffsets, offset_array
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import conform_to_schema
 
-__all__ = ["ColumnFile", "fragments_with_column_files", "pending_columns", "write_column_file"]
+__all__ = [
+    "ColumnFile",
+    "can_be_joined",
+    "fragments_with_column_files",
+    "join_column_pieces",
+    "pending_columns",
+    "write_column_file",
+    "write_column_piece",
+]
 
 
 @dataclass(frozen=True)
@@ -46,13 +54,11 @@ def write_column_file(
 
     On an error the file is deleted.
     """
-    name, arrow_schema = data_file_name(), columns.to_arrow_storage()
+    path, arrow_schema = f"{DATA_DIR}/{data_file_name()}", columns.to_arrow_storage()
     version, nulls = snapshot.file_version, True
     batch_offsets: tuple[int, ...] = (0,)
     if version is FileVersion.V0_1:  # 0.1 has no nulls, and its readers need the same batches in all files
         batch_offsets, nulls = snapshot.reader(fragment).batch_offsets(), False
-    path = f"{DATA_DIR}/{name}"
-    num_written = 0
     with (
         PendingFiles.at(snapshot.store, [path]).abandoned_on_failure(),
         FileWriter(
@@ -65,23 +71,39 @@ def write_column_file(
             durable=False,
         ) as writer,
     ):
-        for offsets, values, is_last in _with_last(parts):
-            end = fragment.physical_rows if is_last else int(offsets[-1]) + 1
-            rows = conform_to_schema(values, arrow_schema)
-            writer.write_batch(_with_gaps_filled(rows, offsets, num_written, end, nulls))
-            num_written = end
-        if num_written < fragment.physical_rows:  # the fragment has no live row
-            writer.write_batch(_with_gaps_filled(arrow_schema.empty_table(), range(0), 0, fragment.physical_rows))
-        written = writer.finish()
-    file = DataFile(
-        path=name,
-        fields=written.fields,
-        column_indices=written.column_indices,
-        file_major_version=written.major,
-        file_minor_version=written.minor,
-        file_size_bytes=written.size_bytes,
-    )
-    return ColumnFile(fragment.id, file)
+        _write_rows(writer, arrow_schema, parts, range(fragment.physical_rows), nulls)
+        return _column_file(fragment, writer.finish())
+
+
+def write_column_piece(
+    snapshot: Snapshot,
+    columns: Schema,
+    parts: Iterable[tuple[RowOffsets, pa.Table]],
+    rows: range,
+    path: str,
+    *,
+    durable: bool,
+) -> None:
+    """Write a file of a fragment's rows at the offsets `rows`, which `join_column_pieces` makes a part of its file."""
+    with FileWriter(snapshot.store, path, columns, snapshot.file_version, durable=durable) as writer:
+        _write_rows(writer, columns.to_arrow_storage(), parts, rows, nulls=True)
+
+
+def can_be_joined(version: FileVersion, columns: Schema) -> bool:
+    """Return whether pieces can be joined: the pages of 2.1 and later can be copied, but for blobs."""
+    return version >= FileVersion.V2_1 and not any(node.is_blob_v1 or node.is_blob_v2 for node in columns.walk())
+
+
+def join_column_pieces(snapshot: Snapshot, fragment: Fragment, columns: Schema, paths: Sequence[str]) -> ColumnFile:
+    """Write the file of a fragment by copying the pages of its pieces, in order. On an error the file is deleted."""
+    path = f"{DATA_DIR}/{data_file_name()}"
+    with (
+        PendingFiles.at(snapshot.store, [path]).abandoned_on_failure(),
+        FileWriter(snapshot.store, path, columns, snapshot.file_version, durable=False) as writer,
+    ):
+        for piece in paths:
+            writer.append_file(FileReader(snapshot.store, piece, verifies=True))
+        return _column_file(fragment, writer.finish())
 
 
 def fragments_with_column_files(
@@ -112,6 +134,35 @@ def pending_columns(snapshot: Snapshot, files: Iterable[ColumnFile]) -> PendingF
 
 def _tombstoned(file: DataFile, field_ids: set[int]) -> DataFile:
     return replace(file, fields=tuple(TOMBSTONED_FIELD if field in field_ids else field for field in file.fields))
+
+
+def _write_rows(
+    writer: FileWriter,
+    arrow_schema: pa.Schema,
+    parts: Iterable[tuple[RowOffsets, pa.Table]],
+    rows: range,
+    nulls: bool,
+) -> None:
+    """Write a row for each of the offsets `rows`; the parts have those of live rows."""
+    start = rows.start
+    for offsets, values, is_last in _with_last(parts):
+        end = rows.stop if is_last else int(offsets[-1]) + 1
+        writer.write_batch(_with_gaps_filled(conform_to_schema(values, arrow_schema), offsets, start, end, nulls))
+        start = end
+    if start < rows.stop:  # there is no live row
+        writer.write_batch(_with_gaps_filled(arrow_schema.empty_table(), range(0), start, rows.stop))
+
+
+def _column_file(fragment: Fragment, written: WrittenFile) -> ColumnFile:
+    file = DataFile(
+        path=written.path.rpartition("/")[2],
+        fields=written.fields,
+        column_indices=written.column_indices,
+        file_major_version=written.major,
+        file_minor_version=written.minor,
+        file_size_bytes=written.size_bytes,
+    )
+    return ColumnFile(fragment.id, file)
 
 
 def _with_last(parts: Iterable[tuple[RowOffsets, pa.Table]]) -> Iterator[tuple[RowOffsets, pa.Table, bool]]:

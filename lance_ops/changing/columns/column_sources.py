@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ __all__ = ["CastColumns", "ColumnSource", "ComputedColumns", "FunctionColumns", 
 
 class ColumnSource(ABC):
     """Computes new columns for any rows of a table. Picklable, so that tasks can carry it."""
+
+    serves_parts: ClassVar[bool] = False
+    """Whether several tasks may each compute a part of a fragment's rows: all of them carry the same small source."""
 
     @property
     @abstractmethod
@@ -56,6 +59,8 @@ class ColumnSource(ABC):
 class ComputedColumns(ColumnSource):
     """Columns computed by SQL expressions."""
 
+    serves_parts: ClassVar[bool] = True
+
     assignments: tuple[Assignment, ...]
 
     @property
@@ -77,6 +82,8 @@ class ComputedColumns(ColumnSource):
 @dataclass(frozen=True)
 class FunctionColumns(ColumnSource):
     """Columns computed by a function of batches of `read_columns`; it returns a batch, a table or a data frame."""
+
+    serves_parts: ClassVar[bool] = True
 
     function: Callable[[pa.RecordBatch], Any]
     read_columns: tuple[str, ...]
@@ -122,6 +129,8 @@ class JoinedColumns(ColumnSource):
 @dataclass(frozen=True)
 class CastColumns(ColumnSource):
     """Columns, or fields of structs, cast to other types; `paths` are in the order of the table's schema."""
+
+    serves_parts: ClassVar[bool] = True
 
     paths: tuple[str, ...]
 

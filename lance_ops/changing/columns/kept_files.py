@@ -1,6 +1,7 @@
 """Keep the finished column files of a backfill under a name, so that a later attempt takes them over.
 
     data/backfill-{digest}/{fragment}.json      a record of one file; the digest names the backfill
+    data/backfill-{digest}/{…}.piece            some rows of a fragment whose file is not finished; see `column_pieces`
 
 A task writes the record when its file is durable. A record counts only for the fragment as it was: the same data files
 and the same deletion file. The commit removes the folder. Records and files of a backfill that nobody finishes are
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -54,10 +55,12 @@ class KeptFiles:
 
         A record is younger than its file by the seconds of its writing.
         """
-        records = list(store.list(self.folder))
-        now = store.now() if records else None
-        old = {info.path for info in records if now is not None and now - info.modified > _OLDEST}
+        old = self._listed(store, lambda age: age > _OLDEST)
         return [replace(self, takes_over=self._path(fragment) not in old) for fragment in fragments]
+
+    def finished_pieces(self, store: Store) -> frozenset[str]:
+        """Return the paths of the pieces that may be taken over, which are whole, as no part of one is ever seen."""
+        return self._listed(store, lambda age: age <= _OLDEST)
 
     def find(self, store: Store, fragment: Fragment) -> ColumnFile | None:
         """Return the finished file of a fragment; None if there is none, or if the fragment has changed since."""
@@ -96,6 +99,12 @@ class KeptFiles:
     def remove(self, store: Store) -> None:
         """Remove the records, or leave them to clean-up; the files stay."""
         store.child(self.folder).clear_or_leave()
+
+    def _listed(self, store: Store, wanted: Callable[[timedelta], bool]) -> frozenset[str]:
+        """Return the paths of the files in the folder whose age is wanted."""
+        found = list(store.list(self.folder))
+        now = store.now() if found else None
+        return frozenset(info.path for info in found if now is not None and wanted(now - info.modified))
 
     def _path(self, fragment: Fragment) -> str:
         return f"{self.folder}/{fragment.id}.json"

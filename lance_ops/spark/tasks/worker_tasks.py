@@ -59,6 +59,13 @@ class WorkerTasks:
         if self.tasks_per_core < 1:
             raise InvalidInput(f"tasks_per_core must be at least 1, not {self.tasks_per_core}")
 
+    def num_slots(self) -> int:
+        """Return how many tasks the cluster runs at once, or once it has all executors that it may ask for."""
+        check_is_running(self.session)
+        if lacks_context(self.session):
+            return FrameJob(self.session).parallelism()
+        return task_slots(self.session.sparkContext.defaultParallelism, settings_of(self.session))
+
     def map(
         self,
         function: Callable[[T], R],

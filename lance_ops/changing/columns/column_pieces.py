@@ -1,0 +1,54 @@
+"""Compute new columns of a large fragment by several tasks: each writes a piece, and one more joins the pieces.
+
+A piece has a row for each offset of a range, as the fragment's column file has. Joining copies its pages.
+
+Pieces are cut if a cluster has more slots than there are fragments. How they are cut depends on the fragment alone, so
+that another attempt finds the pieces of a backfill that keeps its files. A piece's name states the data files and
+the deletion file of its fragment. Other pieces are in a folder that the driver removes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from itertools import pairwise
+
+from lance_ops.core.file_names import DATA_DIR
+from lance_ops.core.records import dataclass
+from lance_ops.table import Fragment
+
+__all__ = ["Piece", "cut_into_pieces", "new_piece_folder"]
+
+_ROWS_OF_PIECE = 1 << 14
+_BYTES_OF_PIECE = 4 << 20
+_LEAST_PIECES = 8
+"""A fragment of fewer pieces is computed by one task: a piece costs a task, and a file to write and to read."""
+_MOST_PIECES = 256
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The rows of a fragment from offset `first` to the one before `stop`, and the file for their columns."""
+
+    fragment_id: int
+    first: int
+    stop: int
+    path: str
+
+
+def cut_into_pieces(fragment: Fragment, folder: str) -> list[Piece]:
+    """Return the pieces of a fragment, in order; none if it is small."""
+    size_bytes = sum(file.file_size_bytes for file in fragment.files)
+    worth = max(fragment.physical_rows // _ROWS_OF_PIECE, size_bytes // _BYTES_OF_PIECE)
+    num_pieces = min(worth, _MOST_PIECES, fragment.physical_rows)
+    if num_pieces < _LEAST_PIECES:
+        return []
+    state = repr([*(file.path for file in fragment.files), fragment.deletion_path])
+    stem = f"{folder}/{fragment.id}-{hashlib.sha256(state.encode()).hexdigest()[:16]}"
+    ends = [fragment.physical_rows * number // num_pieces for number in range(num_pieces + 1)]
+    return [Piece(fragment.id, first, stop, f"{stem}-{first}-{stop}.piece") for first, stop in pairwise(ends)]
+
+
+def new_piece_folder() -> str:
+    """Return a fresh folder for the pieces of one backfill, relative to the table's root."""
+    return f"{DATA_DIR}/backfill-{uuid.uuid4().hex}"
