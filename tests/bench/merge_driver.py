@@ -38,6 +38,8 @@ from lance_ops.writing import commit_operation
 from tests.bench.linked_table import linked_table
 from tests.bench.scale.many_fragments import peak_bytes
 
+__all__ = ["MergeStandin", "drive"]
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -66,7 +68,7 @@ def drive(
     yield f"before: {_peak_mb()} MB"
     plan = plan_distributed_merge(target, _REQUEST, SourceRows.of(source), sizes)
     assert sum(part.num_rows for part in plan.target_parts) == sum(each.physical_rows for each in target.fragments)
-    runner = _Standin(plan)
+    runner = MergeStandin(plan)
     prepared = prepare_distributed_merge(plan, runner)
     yield from runner.lines
     committed = commit_operation(target, prepared.operation)
@@ -80,7 +82,7 @@ def _table(uri: str, num_fragments: int, rows_of_fragment: int) -> Snapshot:
     return linked_table(uri, rows, num_fragments)
 
 
-class _Standin:
+class MergeStandin:
     """Reports for each task what a task that was run would report."""
 
     def __init__(self, plan: DistributedMerge) -> None:
