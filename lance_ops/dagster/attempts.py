@@ -2,7 +2,7 @@
 
 A step is attempted again by its own retries, and by a re-execution of a run that did not succeed: Dagster asks for one
 when a run was killed, and people ask for one. A re-execution of a run that succeeded is new work, and so is one with
-another configuration.
+another configuration. So is one after a restore or an overwrite that took the work of the earlier attempt out.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class Attempt:
         return cls(f"dagster/{runs[0]}/{key}{named}", bool(earlier), _unknown_since(context.instance, earlier, key))
 
     def committed_version(self, newest: Snapshot) -> int | None:
-        """Return the version that an earlier attempt committed, if there was one; None in a first attempt.
+        """Return the version that an earlier attempt committed, None without one or in a first attempt.
 
+        A version that a restore or an overwrite took out of the table since does not count: its work is done again.
         Open `newest` first: a commit whose outcome is unknown can still arrive, and then it is newer than `newest`, so
         that a commit planned on `newest` meets it.
         """

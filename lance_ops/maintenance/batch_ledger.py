@@ -24,10 +24,9 @@ from lance_ops.store import Store
 from lance_ops.transactions import (
     BATCH_PREFIX,
     CommittedVersion,
-    Overwrite,
-    Restore,
     is_in_history,
     read_manifest,
+    set_back_to,
     versions_newest_first,
 )
 
@@ -109,12 +108,7 @@ def recorded_event(committed: CommittedVersion) -> BatchEvent | None:
     stored = committed.stored_transaction
     if stored is None:
         return None
-    batches, back_to = batches_of(stored.properties), None
-    if stored.operation_type is Overwrite and committed.version > 1:  # the first version has none before it
-        back_to = 0
-    elif stored.operation_type is Restore:
-        assert isinstance(stored.decoded.operation, Restore)
-        back_to = stored.decoded.operation.version
+    batches, back_to = batches_of(stored.properties), set_back_to(committed)
     return BatchEvent(committed.version, batches, back_to) if batches or back_to is not None else None
 
 

@@ -242,6 +242,18 @@ def test_a_tag_that_another_writer_made_before_a_killed_run_is_not_taken_for_its
         named.run("tag", launch(Tag(tag="old", version=1), dry_run=False), **of_run(killed))
 
 
+@pytest.mark.parametrize("verb", EVERY.values(), ids=EVERY)
+def test_a_verb_whose_version_was_restored_away_is_executed_again(
+    filled: Deployment, monkeypatch: pytest.MonkeyPatch, verb: Verb
+) -> None:
+    killed = killed_after_commit(filled, monkeypatch, verb)
+    rows = filled.data.to_table()
+    filled.data.checkout_version(1).restore()
+    again = filled.run(verb.name, launch(verb, dry_run=False), **of_run(killed))
+    assert "lance/committed_before" not in output_metadata(again)
+    assert filled.data.version == 4 and filled.data.to_table() == rows
+
+
 def dying(_: object) -> NoReturn:
     raise Killed
 
@@ -318,6 +330,36 @@ def test_rows_that_a_killed_run_appended_are_not_appended_again(lake: Lake) -> N
     assert event.asset_materialization.metadata["lance/written_rows"].value == 0
     lake.materialize(events, **of_run(again, killed))
     assert len(lake.rows("events")) == 4, "a run that succeeded is new work"
+
+
+def restored(lake: Lake, name: str, version: int) -> None:
+    opened = StoredDataset(str(lake.folder / f"{name}.lance"), branch=lake.branch).open()
+    opened.checkout_version(version).restore()
+
+
+def test_rows_that_a_restore_took_out_are_appended_by_the_next_attempt(lake: Lake) -> None:
+    lake.materialize(events)
+    before = StoredDataset(str(lake.folder / "events.lance"), branch=lake.branch).open().version
+    killed = lake.killed(events)
+    restored(lake, "events", before)
+    assert len(lake.rows("events")) == 2
+    lake.materialize(events, **of_run(killed))
+    assert len(lake.rows("events")) == 4
+    (event,) = lake.instance.fetch_materializations(events.key, limit=1).records
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.metadata["lance/written_rows"].value == 2
+
+
+def test_an_append_that_writes_nothing_says_so(lake: Lake) -> None:
+    killed = lake.killed(events)
+    again = lake.materialize(events, **of_run(killed))
+    said = [entry.user_message for entry in lake.instance.all_logs(again.run_id)]
+    version = StoredDataset(str(lake.folder / "events.lance"), branch=lake.branch).open().version
+    told = f"version {version} holds the rows that an earlier attempt of this step appended"
+    assert any(told in message for message in said)
+    (event,) = lake.instance.fetch_materializations(events.key, limit=1).records
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.metadata["lance/committed_before"].value == version
 
 
 def test_a_killed_run_stops_no_append_of_another_partition_or_output(lake: Lake) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_ops.core.errors import CorruptFile, RetryableConflict
+from lance_ops.core.errors import CommitStateUnknown, CorruptFile, RetryableConflict
 from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.transactions import (
     BATCH_PREFIX,
@@ -12,6 +12,7 @@ from lance_ops.transactions import (
     TOKEN,
     Append,
     Overwrite,
+    Restore,
     find_token,
     read_version,
     save_token,
@@ -89,6 +90,55 @@ def test_a_token_is_found_after_its_version_was_cleaned_up() -> None:
     assert find_token(table.store, table.committer, "t") == 2
     assert find_token(table.store, table.committer, "u") is None
     assert len(table.files(TOKENS_DIR)) == 1
+
+
+def found_after(table: Table, *operations: Append | Overwrite | Restore) -> int | None:
+    for operation in operations:
+        table.commit(operation)
+    return find_token(table.store, table.committer, "t")
+
+
+def test_a_token_counts_as_long_as_no_restore_or_overwrite_took_its_version_out() -> None:
+    table = Table()
+    table.commit(append("a"), properties={TOKEN: "t"})
+    assert found_after(table, append("b"), Restore(2)) == 2, "it was restored itself"
+    assert found_after(table, Restore(1)) is None
+    assert found_after(table, append("c")) is None
+    assert found_after(table, Restore(3)) == 2, "a restore brought it back"
+    assert found_after(table, Overwrite((new_fragment("d"),), SCHEMA)) is None
+    table.commit(append("a again"), properties={TOKEN: "t"})
+    assert found_after(table, append("e")) == 9
+    assert found_after(table, Restore(7)) == 2, "the second one was taken out, and the first one is back"
+
+
+def test_a_token_of_a_restore_or_an_overwrite_counts() -> None:
+    table = Table()
+    table.commit(Restore(1), properties={TOKEN: "t"})
+    assert found_after(table, append("a")) == 2
+    table.commit(Overwrite((new_fragment("b"),), SCHEMA), properties={TOKEN: "t"})
+    assert found_after(table, append("c")) == 4
+
+
+def test_a_saved_token_does_not_count_after_a_restore_to_before_its_version() -> None:
+    table = Table()
+    table.commit(append("a"), properties={TOKEN: "t"})
+    table.commit(append("b"))
+    save_token(table.store, read_version(table.store, table.committer, 2))
+    assert found_after(table, Restore(1)) is None
+    for version in (1, 2, 3):
+        table.committer.remove(version)
+    assert found_after(table) is None
+
+
+def test_a_restore_that_clean_up_left_without_evidence_is_no_answer() -> None:
+    table = Table()
+    table.commit(append("a"), properties={TOKEN: "t"})
+    assert found_after(table, Restore(1), append("b"), append("c")) is None
+    table.committer.remove(4)
+    with pytest.raises(CommitStateUnknown, match="as version 3.*removed the evidence"):
+        found_after(table)
+    table.commit(Restore(1))
+    assert found_after(table) is None, "a later restore tells"
 
 
 def test_a_token_in_a_transaction_file_without_a_version_is_not_found() -> None:

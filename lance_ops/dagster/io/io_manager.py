@@ -9,7 +9,8 @@ Concurrent runs of other partitions do not disturb this. After concurrent runs o
 rows of the run that committed last.
 
 An append happens once: if a step is attempted again, or a run that did not succeed is executed again, the rows that an
-earlier attempt appended stay as they are. A re-execution of a run that succeeded appends again.
+earlier attempt appended stay as they are. If a restore or an overwrite took them out since, they are appended again. A
+re-execution of a run that succeeded appends again.
 
 An input is read at the version that the last event of the upstream asset recorded before the run, or in the run. The
 input's metadata `version` or `tag` names another one.
@@ -65,6 +66,12 @@ class LanceIOManager(dg.ConfigurableIOManager):
                 f"asset {_name(context.asset_key)} returned a {type(obj).__name__}: a Lance dataset holds Arrow data "
                 f"or a data frame: {error}"
             ) from error
+        if written.committed_before is not None:
+            context.log.warning(
+                "asset %s: nothing is written: version %s holds the rows that an earlier attempt of this step appended",
+                _name(context.asset_key),
+                written.committed_before,
+            )
         told = _metadata(context.asset_key, written, obj)
         if COLUMN_LINEAGE in context.output_metadata:  # the asset states it itself
             told.pop(COLUMN_LINEAGE, None)
@@ -135,6 +142,8 @@ def _metadata(asset_key: dg.AssetKey, written: Written, obj: Any) -> dict[str, A
     }
     if written.num_rows is not None:
         metadata["lance/written_rows"] = written.num_rows
+    if written.committed_before is not None:
+        metadata["lance/committed_before"] = written.committed_before
     root = made.uri.rpartition(f"/{_name(asset_key)}{DATASET_SUFFIX}")[0]
     lineage = column_lineage(obj, asset_key, made.schema.names, root)
     if lineage is not None:

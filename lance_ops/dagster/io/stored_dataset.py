@@ -26,10 +26,14 @@ WriteMode: TypeAlias = Literal["overwrite", "append", "upsert"]
 
 @dataclass(frozen=True)
 class Written:
-    """The version that a write made, and the rows it was given; None if Spark counted them elsewhere."""
+    """The version that a write made, and the rows it was given; None if Spark counted them elsewhere.
+
+    `committed_before` is the version of an earlier attempt, if that made this write needless.
+    """
 
     dataset: LanceDataset
     num_rows: int | None
+    committed_before: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,8 @@ class StoredDataset:
     def write(self, data: Any, mode: WriteMode, keys: Sequence[str] = (), *, attempt: Attempt | None = None) -> Written:
         """Overwrite the dataset, append to it, or merge rows by `keys`; create the dataset and the branch if needed.
 
-        A stream is written as it is read. An append whose earlier `attempt` is committed does nothing. Raises
-        `InvalidInput` for an upsert without keys, and `WrongType` for a value that is no data.
+        A stream is written as it is read. An append does nothing if the table holds the rows of an earlier `attempt`.
+        Raises `InvalidInput` for an upsert without keys, and `WrongType` for a value that is no data.
         """
         if mode == "upsert" and not keys:
             raise InvalidInput(f"{self.uri}: an upsert needs the key columns: give keys")
@@ -63,7 +67,7 @@ class StoredDataset:
         if attempt is not None and mode == "append":
             token, done = attempt.token, self._appended_before(attempt)
             if done is not None:
-                return Written(done, 0)
+                return done
         if is_spark(data):
             return Written(spark_frames().write(self, data, mode, keys, token), None)
         rows, properties = _CountedRows(data), {} if token is None else {TOKEN: token}
@@ -131,15 +135,16 @@ class StoredDataset:
                 raise
             return self.open()
 
-    def _appended_before(self, attempt: Attempt) -> LanceDataset | None:
-        """Return the newest version if an earlier attempt appended the rows; None if there was none."""
+    def _appended_before(self, attempt: Attempt) -> Written | None:
+        """Return the newest version if it holds the rows that an earlier attempt appended; None if it does not."""
         if not attempt.is_repeated:
             return None
         try:
             opened = self.open()
         except DatasetNotFound:
             return None
-        return None if attempt.committed_version(opened.snapshot) is None else opened
+        version = attempt.committed_version(opened.snapshot)
+        return None if version is None else Written(opened, 0, version)
 
     def _begin(self, schema: pa.Schema) -> LanceDataset:
         try:

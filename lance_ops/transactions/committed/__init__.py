@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         is_in_history,
         is_listed_in_same_dataset,
         is_same_dataset,
+        set_back_to,
         share_data_file,
         was_made_in_same_dataset,
     )
@@ -57,6 +58,7 @@ __all__ = [
     "read_manifest",
     "read_version",
     "save_token",
+    "set_back_to",
     "share_data_file",
     "summaries_newest_first",
     "token_of",
@@ -84,6 +86,7 @@ _MODULES = {
     "read_manifest": "committed_versions",
     "read_version": "committed_versions",
     "save_token": "tokens",
+    "set_back_to": "same_history",
     "share_data_file": "same_history",
     "summaries_newest_first": "committed_versions",
     "token_of": "tokens",

@@ -5,16 +5,14 @@ Only a version in the table's history counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import CommitStateUnknown
 from lance_ops.store import Store
 from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest, versions_newest_first
-from lance_ops.transactions.committed.same_history import is_in_history
-from lance_ops.transactions.committed.tokens import TOKEN, load_token_version
-from lance_ops.transactions.transaction import StoredTransaction
+from lance_ops.transactions.committed.same_history import is_in_history, set_back_to
+from lance_ops.transactions.committed.tokens import load_token_version, token_of
 
 __all__ = ["find_token", "find_transaction"]
 
@@ -25,37 +23,77 @@ def find_transaction(store: Store, committer: Committer, uuid: str, *, since: in
     This resolves a `CommitStateUnknown`: once the store answers and some minutes have passed, None means that it was
     not committed. Raises `CommitStateUnknown` if clean-up removed the evidence whether the version found counts.
     """
-    return _find(store, committer, lambda stored: stored.uuid == uuid, since)
-
-
-def find_token(store: Store, committer: Committer, token: str) -> int | None:
-    """Return the version that has a token, even if clean-up removed it; None if the work was never committed.
-
-    Raises `CommitStateUnknown` as `find_transaction` does, unless the token was saved.
-    """
-    try:
-        found = _find(store, committer, lambda stored: stored.properties.get(TOKEN) == token, 1)
-    except CommitStateUnknown:
-        saved = load_token_version(store, token)
-        if saved is None:
-            raise
-        return saved
-    return load_token_version(store, token) if found is None else found
-
-
-def _find(store: Store, committer: Committer, wanted: Callable[[StoredTransaction], bool], since: int) -> int | None:
     after: CommittedVersion | None = None
     for committed in versions_newest_first(store, committer, down_to=since):
         stored = committed.stored_transaction
-        if stored is not None and wanted(stored):
-            match is_in_history(committed, after, partial(read_manifest, store, committer)):
-                case True:
-                    return committed.version
-                case None:
-                    raise CommitStateUnknown(
-                        stored.uuid,
-                        committed.version,
-                        "clean-up removed the evidence whether it counts",
-                    )
+        if stored is not None and stored.uuid == uuid and _is_in_history(store, committer, committed, after):
+            return committed.version
         after = committed
     return None
+
+
+def find_token(store: Store, committer: Committer, token: str) -> int | None:
+    """Return the version that has a token and whose work is still in the table, even if clean-up removed the version.
+
+    None if the work was never committed, or if a restore or an overwrite took it out since: then it may be done again.
+    A restore or an overwrite is seen while its own version is retained. Raises `CommitStateUnknown` as
+    `find_transaction` does, also for the restore or the overwrite, unless the token was saved.
+    """
+    undoing = _Undoing(store, committer)
+    after: CommittedVersion | None = None
+    for committed in versions_newest_first(store, committer):
+        if token_of(committed) == token and undoing.leaves(committed.version):
+            try:
+                if _is_in_history(store, committer, committed, after):
+                    return committed.version
+            except CommitStateUnknown:
+                if load_token_version(store, token) is None:
+                    raise
+                break
+        undoing.note(committed, after)
+        after = committed
+    saved = load_token_version(store, token)
+    return saved if saved is not None and undoing.leaves(saved) else None
+
+
+class _Undoing:
+    """What the restores and overwrites of a table leave in it. Versions are noted from the newest on."""
+
+    def __init__(self, store: Store, committer: Committer) -> None:
+        self._store, self._committer = store, committer
+        self._newest_left: int | None = None
+        self._doubtful: list[tuple[int, CommitStateUnknown]] = []
+        """The versions to which a restore or overwrite set the table back, if it is not stray."""
+
+    def note(self, committed: CommittedVersion, after: CommittedVersion | None) -> None:
+        """Note a version; `after` is the next retained one, None behind the newest."""
+        back_to = set_back_to(committed)
+        if back_to is None or (self._newest_left is not None and committed.version > self._newest_left):
+            return
+        try:
+            if _is_in_history(self._store, self._committer, committed, after):
+                self._newest_left = back_to
+        except CommitStateUnknown as doubt:
+            self._doubtful.append((back_to, doubt))
+
+    def leaves(self, version: int) -> bool:
+        """Return whether what a version did is still in the table; raise `CommitStateUnknown` in doubt."""
+        if self._newest_left is not None and version > self._newest_left:
+            return False
+        for back_to, doubt in self._doubtful:
+            if back_to < version < doubt.version:
+                raise doubt
+        return True
+
+
+def _is_in_history(
+    store: Store, committer: Committer, committed: CommittedVersion, after: CommittedVersion | None
+) -> bool:
+    """Return whether a version is in the table's history; raise `CommitStateUnknown` if the evidence is removed."""
+    found = is_in_history(committed, after, partial(read_manifest, store, committer))
+    if found is None:
+        stored = committed.stored_transaction
+        raise CommitStateUnknown(
+            "" if stored is None else stored.uuid, committed.version, "clean-up removed the evidence whether it counts"
+        )
+    return found

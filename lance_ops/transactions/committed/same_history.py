@@ -33,6 +33,7 @@ __all__ = [
     "is_in_history",
     "is_listed_in_same_dataset",
     "is_same_dataset",
+    "set_back_to",
     "share_data_file",
     "was_made_in_same_dataset",
 ]
@@ -77,6 +78,23 @@ def share_data_file(one: Manifest, other: Manifest) -> bool:
     ids = set(one.fragments.ids) & set(other.fragments.ids)
     names = {file.path for fragment in one.fragments.having(ids) for file in fragment.files}
     return any(file.path in names for fragment in other.fragments.having(ids) for file in fragment.files)
+
+
+def set_back_to(version: CommittedVersion) -> int | None:
+    """Return the version that a restore or an overwrite set the table back to, 0 for the empty table.
+
+    None for a version that another operation made: all rows and changes of the versions before it still count.
+    """
+    stored = version.stored_transaction
+    if stored is None:
+        return None
+    if stored.operation_type is Overwrite:
+        return 0 if version.version > 1 else None  # the first version has none before it
+    if stored.operation_type is Restore:
+        operation = stored.decoded.operation
+        assert isinstance(operation, Restore)
+        return operation.version
+    return None
 
 
 def is_in_history(
