@@ -12,7 +12,7 @@ An append happens once: if a step is attempted again, or a run that did not succ
 earlier attempt appended stay as they are. If a restore or an overwrite took them out since, they are appended again. A
 re-execution of a run that succeeded appends again.
 
-An input is read at the version that the last event of the upstream asset recorded before the run, or in the run. The
+An input is read at the highest version that events of the upstream asset recorded before the run, or in the run. The
 input's metadata `version` or `tag` names another one.
 """
 
@@ -25,14 +25,14 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.api import LanceDataset
-from lance_ops.core.errors import DatasetNotFound, InvalidInput, VersionNotFound, WrongType
+from lance_ops.core.errors import DatasetNotFound, InvalidInput, WrongType
 from lance_ops.dagster.attempts import Attempt
 from lance_ops.dagster.declaration import expand, expand_all
 from lance_ops.dagster.head import column_schema
 from lance_ops.dagster.io.column_lineage import COLUMN_LINEAGE, DATASET_SUFFIX, column_lineage, note_loaded
 from lance_ops.dagster.io.loading import load_as
 from lance_ops.dagster.io.partition_rows import PARTITION_COLUMN, PartitionRows
-from lance_ops.dagster.io.recorded_version import VERSION, current_run, recorded_version
+from lance_ops.dagster.io.recorded_version import VERSION, current_run, open_recorded, version_events
 from lance_ops.dagster.io.stored_dataset import StoredDataset, WriteMode, Written
 
 __all__ = ["LanceIOManager"]
@@ -103,17 +103,8 @@ class LanceIOManager(dg.ConfigurableIOManager):
         if version is not None or tag is not None:
             return source
         on_branch = stored.branch is not None and source.uri.endswith(f"/tree/{stored.branch}")
-        recorded = recorded_version(context.instance, context.asset_key, source.uri, on_branch=on_branch)
-        if recorded is None or recorded == source.version:
-            return source
-        try:
-            return source.checkout_version(recorded)
-        except VersionNotFound as error:
-            raise VersionNotFound(
-                f"{source.uri}: version {recorded}, which asset {_name(context.asset_key)} recorded, is gone: "
-                "materialize the asset again, or name a version or tag in the metadata of the input, "
-                'AssetIn(metadata={"version": 3})'
-            ) from error
+        events = version_events(context.instance, context.asset_key, source.uri, on_branch=on_branch)
+        return open_recorded(source, events, _name(context.asset_key), context.log.warning)
 
     def _write_mode(self, asset_key: dg.AssetKey, metadata: Any) -> tuple[WriteMode, Sequence[str]]:
         keys = metadata.get("keys", ())
