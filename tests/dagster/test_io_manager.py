@@ -192,3 +192,60 @@ def test_an_asset_that_was_never_stored_is_named(manager: LanceIOManager) -> Non
 
     with pytest.raises(Exception, match=r"frame\.lance: asset .* was never stored here"):
         materialize(manager, frame, reads, selection=[reads])
+
+
+class TestOutputsOfOps:
+    """Values that ops pass to each other are no assets."""
+
+    def test_an_output_that_is_no_asset_is_refused_with_the_op_and_the_remedy(self, manager: LanceIOManager) -> None:
+        @dg.op
+        def fetch() -> pa.Table:
+            return pa.table({"id": [1]})
+
+        @dg.op
+        def clean(table: pa.Table) -> pa.Table:
+            return table
+
+        @dg.graph_asset
+        def cleaned() -> Any:
+            return clean(fetch())
+
+        with pytest.raises(Exception, match=r"output 'result' of op cleaned\.fetch is no asset.*io_manager_key"):
+            materialize(manager, cleaned)
+
+    def test_values_between_ops_may_have_another_io_manager(self, manager: LanceIOManager, tmp_path: Path) -> None:
+        @dg.op(out=dg.Out(io_manager_key="values"))
+        def fetch() -> pa.Table:
+            return pa.table({"id": [1]})
+
+        @dg.op
+        def clean(table: pa.Table) -> pa.Table:
+            return table
+
+        @dg.graph_asset
+        def cleaned() -> Any:
+            return clean(fetch())
+
+        values = dg.FilesystemIOManager(base_dir=str(tmp_path / "values"))
+        assert dg.materialize([cleaned], resources={"io_manager": manager, "values": values}).success
+        assert dataset(tmp_path / "lake" / "cleaned.lance").count_rows() == 1
+
+    def test_an_op_without_a_value_stores_nothing(self, manager: LanceIOManager, tmp_path: Path) -> None:
+        @dg.op
+        def notify():  # type: ignore[no-untyped-def]
+            pass
+
+        @dg.op
+        def after(before: Any) -> None: ...
+
+        @dg.job(resource_defs={"io_manager": manager})
+        def notifying() -> None:
+            notify()
+
+        @dg.job(resource_defs={"io_manager": manager})
+        def in_order() -> None:
+            after(notify())
+
+        assert notifying.execute_in_process().success and not (tmp_path / "lake").exists()
+        with pytest.raises(Exception, match="output 'result' of op notify is no asset"):
+            in_order.execute_in_process()

@@ -8,6 +8,9 @@ metadata `partition_column`; see `partition_rows`. Its output replaces the rows 
 Concurrent runs of other partitions do not disturb this. After concurrent runs of one partition, the table holds the
 rows of the run that committed last.
 
+Outputs of ops that are no assets, also those within a `graph_asset`, are refused: they may be of any type, and have no
+name to store them by. Another IO manager passes them on.
+
 An append happens once: if a step is attempted again, or a run that did not succeed is executed again, the rows that an
 earlier attempt appended stay as they are. If a restore or an overwrite took them out since, they are appended again. A
 re-execution of a run that succeeded appends again.
@@ -53,7 +56,13 @@ class LanceIOManager(dg.ConfigurableIOManager):
     )
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        """Write an output; record its version, also as the data version, its rows, columns and their origin."""
+        """Write an output; record its version, also as the data version, its rows, columns and their origin.
+
+        Nothing is stored for an op that returns None. Raises `InvalidInput` for another output that is no asset.
+        """
+        if obj is None and not context.has_asset_key:
+            return
+        _check_is_asset(context, context)
         stored, metadata = self._stored(context.asset_key), context.definition_metadata
         mode, keys = self._write_mode(context.asset_key, metadata)
         try:
@@ -81,7 +90,11 @@ class LanceIOManager(dg.ConfigurableIOManager):
             step.set_data_version(context.asset_key, dg.DataVersion(str(written.dataset.version)))
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """Return an asset, or the requested partitions of it, as the type of the input's annotation."""
+        """Return an asset, or the requested partitions of it, as the type of the input's annotation.
+
+        Raises `InvalidInput` for an input that is no asset.
+        """
+        _check_is_asset(context, context.upstream_output)
         source = self._open(context)
         condition = None
         if context.has_asset_partitions:
@@ -120,6 +133,18 @@ class LanceIOManager(dg.ConfigurableIOManager):
 
     def _root(self) -> str:
         return expand(self.base_uri, "base_uri").rstrip("/")
+
+
+def _check_is_asset(context: dg.InputContext | dg.OutputContext, output: dg.OutputContext | None) -> None:
+    """Raise `InvalidInput` for a value that an op passes to another one; `output` is the output that it comes from."""
+    if context.has_asset_key:
+        return
+    named = f"input {context.name!r}" if output is None else f"output {output.name!r} of op {output.step_key}"
+    raise InvalidInput(
+        f"{named} is no asset, and LanceIOManager stores the outputs of assets alone: give it another key than "
+        "io_manager, which assets then name as their io_manager_key, so that Dagster's own IO manager passes values "
+        "between ops; or name one for this output, dg.Out(io_manager_key=...)"
+    )
 
 
 def _metadata(asset_key: dg.AssetKey, written: Written, obj: Any) -> dict[str, Any]:
