@@ -201,12 +201,14 @@ class _Judge:
         )
 
     def waiting(self, batch: LandedBatch) -> BatchStatus:
-        """Return the state of a batch whose files may still be written."""
+        """Return the state of a batch whose files may still be written, or that lacks a file which is set aside."""
         if self._tokens.get(batch.key) == batch.token:
             return self._in_table(batch)
         if self._newest is not None and self._newest.order > batch.order:
             return self._status(batch, BatchState.SUPERSEDED, _SUPERSEDED)
-        if self._raw.marker is not None:
+        if lacking := self._landing.lacking.get(batch.key):
+            reason = lacking
+        elif self._raw.marker is not None:
             reason = f"its folder has no {self._raw.marker}"
         elif self._raw.empty == "wait" and any(file.size_bytes == 0 for file in batch.files):
             reason = "a file has 0 bytes: it may still be written"

@@ -48,8 +48,11 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             landing = list_landing(config.landing(), started)
             before = open_for_run(config)
             landed, recorded_only, lost = _requested(config, landing, before, wanted, context.instance)
-            result = _ingest(config, landed, runner.logging_to(context.log)) if landed else _NOTHING_DONE
-            result = replace(result, skipped=(*result.skipped, *recorded_only))
+            lacking = _lacking_files(config, landing, before, landed)
+            to_ingest = [batch for batch in landed if batch.key not in lacking]
+            result = _ingest(config, to_ingest, runner.logging_to(context.log)) if to_ingest else _NOTHING_DONE
+            refused = {**lacking, **result.refused}
+            result = replace(result, skipped=(*result.skipped, *recorded_only), refused=refused)
             newest = open_for_run(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
@@ -205,6 +208,25 @@ def _requested(
     for key in changed:
         recorded_only[key][CHANGED_TOKEN] = found[key].token
     return tuple(found[key] for key in keys if key in found and key not in changed), recorded_only, lost
+
+
+def _lacking_files(
+    config: DatasetConfig, landing: Landing, table: Snapshot | None, landed: Sequence[LandedBatch]
+) -> dict[str, str]:
+    """Return the batches that lack a file which is set aside, each with the reason; not those that the table has so.
+
+    Raises `dg.Failure` if the declaration has no batch ingested beside a bad one.
+    """
+    held = ingested_batches(table) if table is not None and landing.lacking else {}
+    lacking = {
+        batch.key: reason
+        for batch in landed
+        if (reason := landing.why_lacking(batch.key))
+        and (batch.key not in held or held[batch.key].token != batch.token)
+    }
+    if lacking and config.landing().bad == "refuse":
+        raise dg.Failure(f"no batch is ingested:\n{named_with_reasons(lacking)}", allow_retries=False)
+    return lacking
 
 
 def _changed_and_kept(

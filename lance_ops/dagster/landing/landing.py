@@ -2,7 +2,8 @@
 
 Files and folders whose names start with `_` or `.` are ignored, as in Spark. A batch is ready when all its files are
 ready: old enough, or, if a marker is configured, in a folder that holds the marker. What a file of 0 bytes is, the
-declaration says: still being written, refused by its run, or ignored.
+declaration says: still being written, refused by its run, or ignored. A batch waits, too, while a file of it is set
+aside, or a folder that may hold one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from datetime import datetime
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -21,6 +23,7 @@ from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
+from lance_ops.dagster.landing.lacking_files import batches_that_lack_files
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
 from lance_ops.dagster.landing.outside_glob import OutsideGlob, outside_glob
@@ -120,10 +123,16 @@ class Landing:
     """Paths of files of 0 bytes that are left out."""
     outside: OutsideGlob = OutsideGlob()
     """The files that `raw.glob` leaves out, but for empty and young ones."""
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    """Why batches wait that lack a file because something is set aside, by key."""
 
     def wanted(self, raw: RawFiles) -> tuple[LandedBatch, ...]:
         """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table."""
         return self.ready[-1:] if raw.schema_mode is SchemaMode.OVERWRITE else self.ready
+
+    def why_lacking(self, key: str) -> str | None:
+        """Return why a batch lacks a file, also for the key of its changed content; None if it lacks none."""
+        return self.lacking.get(key) or self.lacking.get(original_key(key))
 
     def find(self, keys: Iterable[str]) -> tuple[dict[str, LandedBatch], tuple[str, ...]]:
         """Return the batches of these keys, ready or waiting, and the keys that have no batch."""
@@ -194,19 +203,24 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     left_out = tuple(file.path for file in counting if completeness.leaves_out(file))
     counting = [file for file in counting if not completeness.leaves_out(file)]
     grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
+    without_key: list[SetAside] = []
     for file, key in zip(counting, _keys(raw, [file.path for file in counting]), strict=True):
         if key is not None:
-            grouped[safe_key(key)].append(file)
+            grouped[key].append(file)
         elif raw.unmatched == "set_aside" and completeness.is_ready(file) and _name(file.path) != raw.marker:
-            set_aside.append(SetAside(file.path, _NO_KEY))
+            without_key.append(SetAside(file.path, _NO_KEY))
+    unread = [entry for entry in set_aside if _counts(entry.path)]
+    lacking = batches_that_lack_files(unread, grouped, lambda paths: _keys(raw, paths), wanted.matches)
     batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
     ready: list[LandedBatch] = []
     waiting: list[LandedBatch] = []
     for batch in batches:
-        (ready if all(map(completeness.is_ready, batch.files)) else waiting).append(batch)
-    set_aside.sort(key=_PATH)
+        is_ready = batch.key not in lacking and all(map(completeness.is_ready, batch.files))
+        (ready if is_ready else waiting).append(batch)
+    set_aside = sorted((*set_aside, *without_key), key=_PATH)
     outside = [file.path for file in others if completeness.has_landed(file) and _name(file.path) != raw.marker]
-    return Landing(tuple(ready), tuple(waiting), tuple(set_aside), left_out, outside_glob(raw.glob, outside))
+    told = outside_glob(raw.glob, outside)
+    return Landing(tuple(ready), tuple(waiting), tuple(set_aside), left_out, told, lacking)
 
 
 def _told_apart(
@@ -274,11 +288,12 @@ def _name(path: str) -> str:
 
 
 def _keys(raw: RawFiles, paths: Sequence[str]) -> Sequence[str | None]:
+    """Return the keys of the batches to which files belong; None for a path in which `raw.key` is not found."""
     if raw.key is not None:
-        return KeyPattern(raw.key).search(paths)
+        return [key if key is None else safe_key(key) for key in KeyPattern(raw.key).search(paths)]
     if raw.batch == "folder":
-        return [_folder(path) or "all" for path in paths]
-    return [_without_endings(path) for path in paths]
+        return [safe_key(_folder(path) or "all") for path in paths]
+    return [safe_key(_without_endings(path)) for path in paths]
 
 
 def _without_endings(path: str) -> str:

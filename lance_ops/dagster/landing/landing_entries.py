@@ -43,6 +43,8 @@ class SetAside:
     path: str
     reason: str
     is_folder: bool = False
+    is_repeated: bool = False
+    """Whether the landing folder lists the files of this folder under another path."""
 
     @property
     def name(self) -> str:

@@ -64,18 +64,20 @@ def _look_at(
         # Somebody removed the file, or a link leads nowhere.
         return SetAside(path, "a symbolic link that leads nowhere; remove it") if is_link else None
     except OSError as error:
-        return SetAside(path, f"cannot be read: {error.strerror}")
+        return SetAside(path, f"cannot be read: {error.strerror}", is_folder=_leads_to_folder(entry))
     is_folder = stat.S_ISDIR(status.st_mode)
     reason = _LINK if is_link and not follow_links else why_not_literal(entry.name)
     if reason is None and not is_folder and not stat.S_ISREG(status.st_mode):
         reason = "neither a file nor a folder; remove it"
     if reason is not None:
         # A link that is not followed may lead to a folder, so the pattern for files says nothing about it.
-        return SetAside(path, reason, is_folder=is_folder or _leads_to_folder(entry))
+        leads_to_folder = is_folder or _leads_to_folder(entry)
+        is_repeated = is_link and leads_to_folder and _leads_into(folder, entry)
+        return SetAside(path, reason, is_folder=leads_to_folder, is_repeated=is_repeated)
     if is_folder:
         inode = (status.st_dev, status.st_ino)
         if inode in parent.above:
-            return SetAside(path, "a link to a folder above it; remove it", is_folder=True)
+            return SetAside(path, "a link to a folder above it; remove it", is_folder=True, is_repeated=True)
         return _Folder(path, parent.above | {inode})
     modified = moment_of(status.st_mtime)
     if modified is None:
@@ -95,3 +97,9 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+def _leads_into(folder: str, entry: os.DirEntry[str]) -> bool:
+    """Return whether a link leads to a folder, or to one beneath it, and not only to a folder above it."""
+    root, target = os.path.realpath(folder), os.path.realpath(entry.path)
+    return os.path.commonpath((root, target)) == root

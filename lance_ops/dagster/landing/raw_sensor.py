@@ -165,8 +165,10 @@ def _changed_sentence(batch: LandedBatch) -> str:
 
 def _why_nothing(landing: Landing, tick: Tick) -> str:
     parts = [f"{len(landing.ready)} batches are in the landing folder, none is new"]
-    if landing.waiting:
-        parts.append(f"{len(landing.waiting)} are still settling")
+    if settling := len(landing.waiting) - len(landing.lacking):
+        parts.append(f"{settling} are still settling")
+    if landing.lacking:
+        parts.append(f"{len(landing.lacking)} lack a file that is set aside")
     if landing.empty:
         parts.append(f"{len(landing.empty)} files of 0 bytes are left out")
     if landing.set_aside:

@@ -80,6 +80,9 @@ def landed_files(
         if missing:
             shown = ", ".join(missing[:_SHOWN])
             raise InvalidInput(f"only: {len(missing)} batches have no files in {location.public_uri}: {shown}")
+        for key in found:
+            if reason := landing.why_lacking(key):
+                raise InvalidInput(f"only: batch {key} is not complete: {reason}")
         chosen = list(found.values())
     else:
         held = {key: each.token for key, each in ingested_batches(snapshot).items()} if snapshot else {}
