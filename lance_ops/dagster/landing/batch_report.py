@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
 from lance_ops.core.lazy_import import collector_paused
+from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches
+from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches, without_taken_out
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import OpenNewest, open_if_exists
@@ -20,6 +21,7 @@ __all__ = [
     "CHANGED_TOKEN",
     "REFUSED",
     "REFUSED_OF_RUN",
+    "Refusals",
     "batch_states",
     "refusals",
     "reported_changes",
@@ -75,27 +77,47 @@ def batch_states(
         asked = [
             other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
         ]
+        refused = refusals(instance, names, asked)
         evidence = Evidence(
             held,
             partitions=dict.fromkeys(known).keys(),
             recorded=recorded,
             requested=running,
-            failed=failed_runs(instance, names, known, now, failing) if asked else {},
+            failed=without_taken_out(failed_runs(instance, names, known, now, failing), recorded, held)
+            if asked
+            else {},
             given_up=given_up_batches(instance, names, known, now, failing) if asked else {},
-            refused=refusals(instance, names, asked),
+            refused=refused.reasons,
+            mended=refused.mended,
         )
         return judge_batches(raw, landing, evidence, now, count_plain=count_plain)
 
 
-def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> dict[str, str]:
-    """Return the reasons for which batches with their present content were set aside."""
+@dataclass(frozen=True)
+class Refusals:
+    """The reasons for which batches were set aside with their present content, and those that were mended since.
+
+    Of a mended batch, the newest observation says that other content was set aside.
+    """
+
+    reasons: Mapping[str, str]
+    mended: Collection[str]
+
+
+def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> Refusals:
+    """Return which of the batches were set aside, as far as their newest observations tell."""
     tokens = {batch.key: batch.token for batch in batches}
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    mended: set[str] = set()
     for key, metadata in _newest_observed(instance, names, list(tokens)):
         reason, token = (metadata.get(name) for name in (REFUSED, "lance/batch_token"))
-        if reason is not None and token is not None and token.value == tokens[key]:
-            found[key] = str(reason.value)
-    return found
+        if reason is None or token is None:
+            continue
+        if token.value == tokens[key]:
+            reasons[key] = str(reason.value)
+        else:
+            mended.add(key)
+    return Refusals(reasons, mended)
 
 
 def reported_changes(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> set[str]:

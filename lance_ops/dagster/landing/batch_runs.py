@@ -6,8 +6,7 @@ one of Dagster's own job of all assets.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import dagster as dg
@@ -23,6 +22,7 @@ __all__ = [
     "given_up_batches",
     "may_be_retried",
     "running_batches",
+    "without_taken_out",
 ]
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -52,10 +52,14 @@ _UNDER_WAY = [
 
 @dataclass(frozen=True)
 class FailedRuns:
-    """The newest run that failed to ingest a batch, and how many of its runs failed in the last day."""
+    """The newest run that failed to ingest a batch, and how many of its runs failed in the day up to then.
+
+    `is_old` says that it failed more than a day ago.
+    """
 
     newest: str
     count: int
+    is_old: bool = False
 
     @property
     def are_many(self) -> bool:
@@ -101,23 +105,38 @@ def failed_runs(
     known: Sequence[str],
     now: datetime,
     failing: dg.DagsterRun | None = None,
+    *,
+    only_last_day: bool = False,
 ) -> dict[str, FailedRuns]:
-    """Return the batches of which a run failed in the last day, by key; among the runs of `_newest`.
+    """Return the batches whose failed runs the sensor makes up for, by key; among the runs of `_newest`.
 
-    Runs that Dagster retries do not count. A batch is also returned if a later run of it succeeded: the caller compares
-    with the table, and leaves out what the table has.
+    They are those of which a run failed in the last day. Without `only_last_day`, which reads fewer runs, they are also
+    those whose runs failed before, but fewer than five in a day: the sensor may have been off since. Runs that Dagster
+    retries do not count. A batch is also returned if a later run of it succeeded: the caller compares with the table,
+    and leaves out what the table has.
     """
-    of_failing = _keys_of_failing(failing, known)
-    newest = dict.fromkeys(of_failing, failing.run_id) if failing is not None else {}
-    attempts = Counter(of_failing)
-    for record in _failures_of_the_last_day(instance, names, now):
-        run = record.dagster_run
+    newest: dict[str, tuple[str, datetime, int]] = {}
+    if failing is not None:
+        newest = dict.fromkeys(_keys_of_failing(failing, known), (failing.run_id, now, 1))
+    for record in _newest(instance, names, [dg.DagsterRunStatus.FAILURE], now - _LOOKS_BACK if only_last_day else None):
+        run, ended = record.dagster_run, record.update_timestamp
         if run.tags.get(_WILL_RETRY_TAG) == "true" or _is_undecided(instance, record, now):
             continue
         for key in _requested_keys(run, known):
-            attempts[key] += 1
-            newest.setdefault(key, run.run_id)
-    return {key: FailedRuns(run, attempts[key]) for key, run in newest.items()}
+            run_id, last, count = newest.get(key, (run.run_id, ended, 0))
+            newest[key] = run_id, last, count + (last - ended < _LOOKS_BACK)
+    found = {key: FailedRuns(run_id, count, now - last >= _LOOKS_BACK) for key, (run_id, last, count) in newest.items()}
+    return {key: runs for key, runs in found.items() if not (runs.is_old and runs.are_many)}
+
+
+def without_taken_out(
+    failed: Mapping[str, FailedRuns], recorded: Container[str], held: Container[str]
+) -> dict[str, FailedRuns]:
+    """Return the failed runs without old ones of batches that a restore or an overwrite took out of the table.
+
+    They were `recorded` as partitions, and are not `held` by the table. Only a person asks for them.
+    """
+    return {key: runs for key, runs in failed.items() if not (runs.is_old and key in recorded and key not in held)}
 
 
 def given_up_batches(
@@ -127,20 +146,23 @@ def given_up_batches(
     now: datetime,
     failing: dg.DagsterRun | None = None,
 ) -> dict[str, datetime]:
-    """Return the batches of which a run was cancelled, or failed more than a day ago, each with the time of its end.
+    """Return the batches of which a run was cancelled, or five failed in a day, with the time at which the last ended.
 
-    Of a batch the newest such run counts, of those of `_newest`, and none if a newer one failed in the last day. The
-    sensor does not ask again for content that was in the folder then: Dagster launches a run key once. A batch is also
-    returned if another run of it succeeded.
+    Of a batch the newest run that failed or was cancelled counts, of those of `_newest`, and none if it failed in the
+    last day. The sensor does not ask again for content that was in the folder then. A batch is also returned if another
+    run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
-    newest: dict[str, datetime | None] = dict.fromkeys(_keys_of_failing(failing, known))
+    newest = dict.fromkeys(_keys_of_failing(failing, known), (dg.DagsterRunStatus.FAILURE, now))
     for record in _newest(instance, names, bad):
-        run, ended = record.dagster_run, record.update_timestamp
-        is_asked_again = run.status is dg.DagsterRunStatus.FAILURE and now - ended < _LOOKS_BACK
-        for key in _requested_keys(run, known):
-            newest.setdefault(key, None if is_asked_again else ended)
-    return {key: ended for key, ended in newest.items() if ended is not None}
+        for key in _requested_keys(record.dagster_run, known):
+            newest.setdefault(key, (record.dagster_run.status, record.update_timestamp))
+    failed = failed_runs(instance, names, known, now, failing)
+    return {
+        key: ended
+        for key, (status, ended) in newest.items()
+        if status is dg.DagsterRunStatus.CANCELED or (now - ended >= _LOOKS_BACK and key not in failed)
+    }
 
 
 def may_be_retried(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

@@ -69,9 +69,10 @@ class Evidence:
     """What the table's history and Dagster say about batches, by key.
 
     `held` are those in the table, `partitions` Dagster's (None without an instance), `recorded` those that were ever
-    materialized, `requested` those of runs that have not ended, `failed` those of which a run failed in the last day,
-    also if a later one succeeded, `given_up` those that the sensor does not ask for again, each with the time at which
-    its run ended, and `refused` the reasons for which batches with their present content were set aside.
+    materialized, `requested` those of runs that have not ended, `failed` those whose runs failed, also if a later
+    one succeeded, `given_up` those that the sensor does not ask for again, each with the time at which its run ended,
+    `refused` the reasons for which batches with their present content were set aside, and `mended` those of which other
+    content was set aside.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Evidence:
     failed: Mapping[str, FailedRuns] = field(default_factory=dict)
     given_up: Mapping[str, datetime] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    mended: Container[str] = ()
 
     @property
     def tokens(self) -> dict[str, str]:
@@ -182,7 +184,7 @@ class _Judge:
         if asked.key in evidence.requested:
             return self._status(batch, BatchState.REQUESTED, "its run has not ended")
         given_up_at = evidence.given_up.get(asked.key)
-        is_given_up = given_up_at is not None and given_up_at > batch.modified
+        is_given_up = given_up_at is not None and batch.was_there(given_up_at)
         if asked.key in evidence.failed and not is_given_up:
             return self._status(batch, BatchState.FAILED, evidence.failed[asked.key].sentence, is_settled=False)
         is_replacing = asked.key in self._tokens
@@ -191,6 +193,8 @@ class _Judge:
                 return self._status(batch, BatchState.CHANGED, "its new content is not in the table yet")
             return self._status(batch, BatchState.LANDED, "the sensor asks for it next")
         was_taken_out = asked.key in evidence.recorded and not is_replacing
+        if asked.key in evidence.mended and not (is_given_up or was_taken_out):
+            return self._status(batch, BatchState.LANDED, "mended since it was set aside: the sensor asks for it next")
         reason = "a restore or an overwrite took it out" if was_taken_out else "no run of it ended well"
         return self._status(
             batch,

@@ -77,6 +77,10 @@ class LandedBatch:
         """When the last of the batch's files came into the folder, or changed there."""
         return max(file.arrived for file in self.files)
 
+    def was_there(self, moment: datetime) -> bool:
+        """Return whether all files were there at a moment, to the second: Dagster may store times of runs so."""
+        return self.arrived.replace(microsecond=0) <= moment
+
     @property
     def order(self) -> tuple[datetime, str]:
         """The batch's position in the order of arrival: by modification time, then by key."""

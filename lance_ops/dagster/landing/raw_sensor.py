@@ -18,9 +18,11 @@ from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals, repo
 from lance_ops.dagster.landing.batch_runs import (
     RANGE_END_TAG,
     RANGE_START_TAG,
+    FailedRuns,
     failed_runs,
     given_up_batches,
     running_batches,
+    without_taken_out,
 )
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, shortened
 from lance_ops.dagster.landing.tick import (
@@ -81,20 +83,31 @@ def _decide(
     """Return what the tick requests; of the batches that changed and are left alone, those not yet reported."""
     names, raw = DatasetNames(config.name), config.landing()
     known = instance.get_dynamic_partitions(names.of("batches"))
-    failed = failed_runs(instance, names, known, now)
-    retried = {key for key, runs in failed.items() if not runs.are_many}
-    retried |= {original_key(key) for key in retried}
+    compares_all = cursor.is_comparison_due(now)
+    failed = failed_runs(instance, names, known, now, only_last_day=not compares_all)
     ready = landing.wanted(raw)
     held: dict[str, IngestedBatch] = {}
     again: dict[str, str] = {}
     rewritten: dict[str, int] = {}
-    compared = batches_to_compare(ready, known, None if cursor.is_comparison_due(now) else cursor.watermark, retried)
+    mended: set[str] = set()
+    compared = batches_to_compare(ready, known, None if compares_all else cursor.watermark, _originals(failed))
     if compared:
         snapshot = open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
-        suspects = [batch for batch in compared if batch.key in retried or batch.key in held]
-        left_alone = _left_alone(instance, names, known, _asked_for(suspects, held, raw), now)
+        absent = [batch for batch in compared if batch.key not in held] if compares_all else []
+        recorded = instance.get_materialized_partitions(names.batches) if absent else set()
+        absent = [batch for batch in absent if batch.key not in recorded]
+        failed = without_taken_out(failed, recorded, held)
+        retried = _originals(failed)
+        asked = _asked_for([batch for batch in compared if batch.key in retried or batch.key in held], held, raw)
+        running = running_batches(instance, names, known, now) if asked or absent else set()
+        absent = [batch for batch in absent if batch.key not in running]
+        refused = refusals(instance, names, [*(batch for _, batch in asked), *absent])
+        mended = {batch.key for batch in absent if batch.key in refused.mended}
+        asked += [(batch, batch) for batch in absent if batch.key in mended]
+        left_alone = {*running, *refused.reasons, *_given_up(instance, names, known, asked, now)}
         again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
+        mended -= left_alone | {key for key, runs in failed.items() if runs.are_many}
     tick = plan_tick(
         ready,
         known,
@@ -104,9 +117,16 @@ def _decide(
         changed=raw.changed,
         failed=again,
         rewritten=rewritten,
+        mended=mended,
     )
     reported = reported_changes(instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
+
+
+def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:
+    """Return the keys of batches whose runs failed a few times, also those that changed batches had before."""
+    keys = {key for key, runs in failed.items() if not runs.are_many}
+    return keys | {original_key(key) for key in keys}
 
 
 def _asked_for(
@@ -122,20 +142,18 @@ def _tokens(held: Mapping[str, IngestedBatch]) -> dict[str, str]:
     return {key: batch.token for key, batch in held.items()}
 
 
-def _left_alone(
+def _given_up(
     instance: dg.DagsterInstance,
     names: DatasetNames,
     known: Sequence[str],
-    suspects: Sequence[tuple[LandedBatch, LandedBatch]],
+    asked: Sequence[tuple[LandedBatch, LandedBatch]],
     now: datetime,
 ) -> set[str]:
-    """Return the keys of batches that a tick does not ask for again; `suspects` are as `_asked_for` pairs them."""
-    if not suspects:
+    """Return the keys of batches that only a person asks for with this content; `asked` is as `_asked_for` returns."""
+    if not asked:
         return set()
-    given_up = given_up_batches(instance, names, known, now)
-    left = {asked.key for batch, asked in suspects if asked.key in given_up and given_up[asked.key] > batch.modified}
-    left.update(refusals(instance, names, [asked for _, asked in suspects]))
-    return left | running_batches(instance, names, known, now)
+    ended = given_up_batches(instance, names, known, now)
+    return {batch.key for landed, batch in asked if batch.key in ended and landed.was_there(ended[batch.key])}
 
 
 def _run_request(run: NeighbouringBatches) -> dg.RunRequest:

@@ -1,0 +1,173 @@
+"""A batch that failed or was set aside days ago is asked for again, however old the times of its files are."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import dagster as dg
+import pytest
+
+from lance_ops.dagster import batch_states
+from lance_ops.dagster.landing import batch_report, raw_sensor
+from lance_ops.dagster.landing.tick import Cursor, Watermark
+from tests.dagster.deployment import LANDED, Deploy, Deployment
+
+pytestmark = pytest.mark.dagster
+
+
+def days_later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    """Have the sensor and the report take all that happened so far for `days` ago."""
+
+    later = SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(days=days))
+    for module in (raw_sensor, batch_report):
+        monkeypatch.setattr(module, "datetime", later)
+
+
+def land_junk(deployment: Deployment, key: str, size: int = 9) -> None:
+    """Land a file that is none, older than all others."""
+    path = deployment.landing / f"{key}.parquet"
+    path.write_bytes(b"x" * size)
+    os.utime(path, (LANDED - 60, LANDED - 60))
+
+
+def mend(deployment: Deployment, key: str) -> None:
+    """Replace a file by a good one with an older time, as copies do that keep times."""
+    os.utime(deployment.land(key, range(5)), (LANDED - 120, LANDED - 120))
+
+
+def state(deployment: Deployment, key: str) -> tuple[str, str]:
+    report = batch_states(deployment.config, deployment.instance)
+    return next((batch.state.value, batch.reason) for batch in report.batches if batch.key == key)
+
+
+@pytest.fixture
+def with_junk(deployment: Deployment) -> Deployment:
+    """A batch that was set aside, with an older time than another one that was ingested."""
+    deployment.land("good", range(10, 12))
+    land_junk(deployment, "bad")
+    deployment.tick(raise_on_error=False)
+    assert state(deployment, "bad")[0] == "quarantined"
+    return deployment
+
+
+def test_a_batch_that_is_mended_with_an_older_time_is_ingested_days_later(
+    with_junk: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days_later(monkeypatch, 3)
+    assert with_junk.tick().runs == (), "it is not mended"
+    days_later(monkeypatch, 4)
+    mend(with_junk, "bad")
+    assert "the sensor asks for it" in state(with_junk, "bad")[1]
+    with_junk.tick()
+    assert with_junk.data.count_rows() == 7
+
+
+def test_a_mended_batch_is_asked_for_also_if_its_runs_are_not_known_any_more(
+    with_junk: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in with_junk.instance.get_runs():
+        with_junk.instance.run_storage.delete_run(run.run_id)
+    mend(with_junk, "bad")
+    assert state(with_junk, "bad") == ("landed", "mended since it was set aside: the sensor asks for it next")
+    days_later(monkeypatch, 3)
+    with_junk.tick()
+    assert with_junk.data.count_rows() == 7
+    days_later(monkeypatch, 6)
+    assert with_junk.tick().runs == ()
+
+
+def test_a_batch_whose_mended_content_is_bad_too_is_asked_for_once(
+    with_junk: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land_junk(with_junk, "bad", 11)
+    days_later(monkeypatch, 3)
+    assert len(with_junk.tick(raise_on_error=False).runs) == 1
+    days_later(monkeypatch, 6)
+    assert with_junk.tick(raise_on_error=False).runs == ()
+
+
+def test_a_marker_that_comes_late_has_a_mended_batch_ingested(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = deploy(raw={"batch": "folder", "marker": "_SUCCESS", "glob": "**/*.parquet"})
+    for folder in ("day1", "day2"):
+        (deployment.landing / folder).mkdir()
+        (deployment.landing / folder / "_SUCCESS").touch()
+    land_junk(deployment, "day1/a")
+    deployment.land("day2/a", range(10, 12))
+    deployment.tick(raise_on_error=False)
+    (deployment.landing / "day1" / "_SUCCESS").unlink()
+    mend(deployment, "day1/a")
+    days_later(monkeypatch, 3)
+    assert deployment.tick().runs == ()
+    (deployment.landing / "day1" / "_SUCCESS").touch()
+    days_later(monkeypatch, 6)
+    deployment.tick()
+    assert deployment.data.count_rows() == 7
+
+
+def add_run(deployment: Deployment, key: str, status: dg.DagsterRunStatus) -> dg.DagsterRun:
+    run = dg.DagsterRun(job_name=deployment.names.of("ingest"), tags={"dagster/partition": key}, status=status)
+    deployment.instance.add_run(run)
+    return run
+
+
+def handled(deployment: Deployment) -> None:
+    """Have the sensor take all batches as handled: they are below its watermark."""
+    watermark = Watermark(datetime(2100, 1, 1, tzinfo=UTC), "")
+    deployment.location.cursors[deployment.names.of("raw_files")] = Cursor(watermark, datetime.now(UTC)).encode()
+
+
+@pytest.fixture
+def with_lost_run(deployment: Deployment) -> Deployment:
+    """A batch below the watermark whose run failed, and a new one."""
+    deployment.land("a", range(3))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a"])
+    deployment.land("good", range(10, 12))
+    handled(deployment)
+    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+    return deployment
+
+
+def test_a_run_that_failed_while_the_sensor_was_off_is_made_up_for(
+    with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days_later(monkeypatch, 3)
+    assert "the sensor asks for it again" in state(with_lost_run, "a")[1]
+    with_lost_run.tick()
+    assert with_lost_run.data.count_rows() == 5
+    days_later(monkeypatch, 6)
+    assert with_lost_run.tick().runs == ()
+
+
+@pytest.mark.parametrize("cause", ["five failures", "cancelled"])
+def test_a_batch_that_is_left_to_a_person_stays_so(
+    with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    if cause == "cancelled":
+        run = add_run(with_lost_run, "a", dg.DagsterRunStatus.STARTED)
+        with_lost_run.instance.report_run_canceled(run)
+    else:
+        for _ in range(4):
+            add_run(with_lost_run, "a", dg.DagsterRunStatus.FAILURE)
+    days_later(monkeypatch, 3)
+    assert state(with_lost_run, "a")[1].endswith("materialize partition a")
+    assert with_lost_run.tick().new_partitions == ("good",)
+    assert with_lost_run.data.count_rows() == 2
+
+
+def test_a_batch_that_a_restore_took_out_is_not_asked_for_because_a_run_failed_before(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.land("a", range(3))
+    deployment.land("good", range(10, 12))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a", "good"])
+    handled(deployment)
+    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+    deployment.ingest("good")
+    deployment.ingest("a")
+    deployment.data.checkout_version(1).restore()
+    days_later(monkeypatch, 3)
+    assert "a restore or an overwrite took it out" in state(deployment, "a")[1]
+    version = deployment.data.version
+    assert deployment.tick().runs == () and deployment.data.version == version
