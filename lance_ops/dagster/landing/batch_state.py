@@ -106,6 +106,8 @@ class BatchReport:
     num_only_counted: int = 0
     outside: OutsideGlob = OutsideGlob()
     """The files that `raw.glob` leaves out, but for empty and young ones."""
+    listing_seconds: float = 0.0
+    """How long the listing of the landing folder took."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -138,7 +140,7 @@ def judge_batches(
     found.sort(key=lambda status: (status.is_settled, order.index(status.state), status.key))
     set_aside = tuple(file.sentence for file in landing.set_aside)
     empty = tuple(map(printable, landing.empty))
-    return BatchReport(tuple(found), set_aside, empty, num_only_counted, landing.outside)
+    return BatchReport(tuple(found), set_aside, empty, num_only_counted, landing.outside, landing.seconds)
 
 
 def late_batches(held: Mapping[str, IngestedBatch]) -> set[str]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -129,6 +130,8 @@ class Landing:
     """The files that `raw.glob` leaves out, but for empty and young ones."""
     lacking: Mapping[str, str] = field(default_factory=dict)
     """Why batches wait that lack a file because something is set aside, by key."""
+    seconds: float = 0.0
+    """How long the listing took, with the grouping."""
 
     def wanted(self, raw: RawFiles) -> tuple[LandedBatch, ...]:
         """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table."""
@@ -166,9 +169,11 @@ def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | 
     The garbage collector pauses while the batches of many files are made: a collection would look at every new object,
     and none of them is garbage. It runs during the requests to a store, which may take any time.
     """
+    begun = time.monotonic()
     files = list_files(raw.location(environment), follow_links=raw.links == "follow")
     with collector_paused():
-        return group_files(raw, files, now)
+        landing = group_files(raw, files, now)
+    return replace(landing, seconds=time.monotonic() - begun)
 
 
 def is_in_future(file: LandedFile, raw: RawFiles, now: datetime) -> bool:

@@ -2,10 +2,14 @@
 
 The check blocks nothing: ingestion takes the other files. It only warns of files that `raw.glob` leaves out and that
 look like batches. Other files that the glob leaves out are named, and the check passes.
+
+The check also warns of a folder whose listing takes a third of the time that Dagster gives a tick of the sensor. A tick
+that takes longer is ended, and none asks for batches any more.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +28,7 @@ __all__ = [
     "evaluate_landing",
     "landing_evaluation",
     "said_of_landing",
+    "slow_listing",
     "was_listed",
 ]
 
@@ -36,7 +41,13 @@ _OUTSIDE = "lance/outside_glob"
 _OUTSIDE_FILES = "lance/outside_glob_files"
 _NEAR_MISSES = "lance/outside_glob_near_misses"
 _NEAR_MISS_FILES = "lance/outside_glob_near_misses_files"
-_SAID = (_SET_ASIDE, _SET_ASIDE_FILES, _NEAR_MISSES, _NEAR_MISS_FILES, CAUSES)
+_LISTING_SECONDS = "lance/listing_seconds"
+_SLOW = "lance/listing_is_slow"
+_SLOW_PART = 1 / 3
+_TICK_SECONDS = 60
+_TICK_SECONDS_VARIABLE = "DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS"
+"""Dagster's limit of the time of a tick, and the variable that sets another one."""
+_SAID = (_SLOW, _SET_ASIDE, _SET_ASIDE_FILES, _NEAR_MISSES, _NEAR_MISS_FILES, CAUSES)
 
 
 def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
@@ -50,8 +61,8 @@ def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     return dg.asset_check(
         asset=names.head,
         name=LANDING_CHECK,
-        description="The landing folder can be listed, no file is set aside for its path, its name or its kind, and "
-        "raw.glob leaves out no file that looks like a batch.",
+        description="The landing folder can be listed in a third of the time of a tick, no file is set aside for its "
+        "path, its name or its kind, and raw.glob leaves out no file that looks like a batch.",
         additional_deps=[names.batches],
     )(landing_readable)
 
@@ -65,13 +76,32 @@ def evaluate_landing(config: DatasetConfig) -> dg.AssetCheckEvaluation:
         # An error of the operating system may quote what is secret; errors of this library do not.
         reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
         return _evaluation(names, f"the landing folder cannot be listed: {reason}", causes_of_red([_NOT_LISTED]))
-    return landing_evaluation(names, [file.sentence for file in landing.set_aside], landing.outside)
+    return landing_evaluation(names, [file.sentence for file in landing.set_aside], landing.outside, landing.seconds)
 
 
-def landing_evaluation(names: DatasetNames, set_aside: Sequence[str], outside: OutsideGlob) -> dg.AssetCheckEvaluation:
+def slow_listing(seconds: float) -> str | None:
+    """Return what to do about a listing that takes too much of a tick; None for one that does not."""
+    limit = _seconds_of_a_tick()
+    if seconds < limit * _SLOW_PART:
+        return None
+    return (
+        f"the landing folder took {seconds:.0f} s to list, and Dagster ends a tick after {limit:g} s: move handled "
+        "files away, which raw.vanished: keep allows, or let raw.uri name a prefix by date if raw.key finds the same "
+        f"keys beneath it; {_TICK_SECONDS_VARIABLE} sets another limit for the daemon and the code servers"
+    )
+
+
+def landing_evaluation(
+    names: DatasetNames, set_aside: Sequence[str], outside: OutsideGlob, listing_seconds: float
+) -> dg.AssetCheckEvaluation:
     """Return the check's evaluation for a folder that was listed; `set_aside` has a sentence for each such file."""
-    named = shortened(set_aside)
-    metadata: dict[str, dg.MetadataValue[Any]] = {_SET_ASIDE: dg.MetadataValue.int(len(set_aside))}
+    named, slow = shortened(set_aside), slow_listing(listing_seconds)
+    metadata: dict[str, dg.MetadataValue[Any]] = {
+        _SET_ASIDE: dg.MetadataValue.int(len(set_aside)),
+        _LISTING_SECONDS: dg.MetadataValue.float(float(listing_seconds)),
+    }
+    if slow:
+        metadata[_SLOW] = dg.MetadataValue.bool(True)
     if named:
         metadata[_SET_ASIDE_FILES] = dg.MetadataValue.json(list(named))
     if outside.num_files:
@@ -80,11 +110,11 @@ def landing_evaluation(names: DatasetNames, set_aside: Sequence[str], outside: O
     if outside.num_near_misses:
         metadata[_NEAR_MISSES] = dg.MetadataValue.int(outside.num_near_misses)
         metadata[_NEAR_MISS_FILES] = dg.MetadataValue.json(list(outside.near_misses))
-    told = ". ".join([*(named or ["no file is set aside"]), *outside.sentences])
-    warns = outside.num_near_misses > 0 and not set_aside
+    told = ". ".join([*(named or ["no file is set aside"]), *([slow] if slow else []), *outside.sentences])
+    is_warning = slow is not None or outside.num_near_misses > 0
     if set_aside:
         metadata |= causes_of_red([*set_aside, *outside.near_misses])
-    return _evaluation(names, told, metadata, passed=not (set_aside or outside.num_near_misses), warns=warns)
+    return _evaluation(names, told, metadata, passed=not (set_aside or is_warning), warns=is_warning and not set_aside)
 
 
 def was_listed(evaluation: dg.AssetCheckEvaluation) -> bool:
@@ -95,12 +125,20 @@ def was_listed(evaluation: dg.AssetCheckEvaluation) -> bool:
 def said_of_landing(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
     """Return what another evaluation must differ in to be worth a record.
 
-    Why the folder cannot be listed is left out: errors of a store hold the time and the id of a request. So is how many
-    files the glob leaves out on purpose: a folder of handled files may grow all day.
+    How long the listing took is left out, but for whether that is too long. Why the folder cannot be listed is left
+    out: errors of a store hold the time and the id of a request. So is how many files the glob leaves out on purpose: a
+    folder of handled files may grow all day.
     """
     told = (evaluation.metadata.get(name) for name in _SAID)
     has_others = _OUTSIDE in evaluation.metadata
     return evaluation.passed, has_others, *(each.value if each is not None else None for each in told)
+
+
+def _seconds_of_a_tick() -> float:
+    try:
+        return float(os.environ.get(_TICK_SECONDS_VARIABLE) or _TICK_SECONDS)
+    except ValueError:  # Dagster refuses it
+        return _TICK_SECONDS
 
 
 def _evaluation(

@@ -25,6 +25,7 @@ from lance_ops.dagster.landing.batch_runs import (
     without_taken_out,
 )
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, shortened
+from lance_ops.dagster.landing.landing_check import slow_listing
 from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
@@ -60,6 +61,8 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         landing = list_landing(raw, now)
         for sentence in shortened([file.sentence for file in landing.set_aside]):
             context.log.warning("%s", sentence)
+        if slow := slow_listing(landing.seconds):
+            context.log.warning("%s", slow)
         with collector_paused():  # as while the batches are made: what is compared is no garbage
             tick = _decide(context.instance, config, landing, cursor, now)
         for batch in tick.changed:

@@ -112,7 +112,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
             # It fails again unless the folder was what failed.
             report = batch_states(config, context.instance, count_plain=True)
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
-        landing = landing_evaluation(names, report.set_aside, report.outside)
+        landing = landing_evaluation(names, report.set_aside, report.outside, report.listing_seconds)
         return _reported(context.instance, [found, landing], _LISTED)
 
     return settled
