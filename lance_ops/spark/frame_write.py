@@ -25,7 +25,7 @@ from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, WrongType
 from lance_ops.core.redaction import public_uri
 from lance_ops.core.schema import SchemaMode
-from lance_ops.runners import Job
+from lance_ops.runners import Job, ReportProgress
 from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
 from lance_ops.spark.running import map_rows
 from lance_ops.spark.session_kind import check_is_running
@@ -44,6 +44,7 @@ def write(
     mode: WriteMode = "append",
     *,
     storage_options: Mapping[str, str] | None = None,
+    on_progress: ReportProgress | None = None,
     **options: str | int | bool,
 ) -> LanceDataset:
     """Write the rows of a DataFrame as one version, and return the dataset at that version.
@@ -54,7 +55,8 @@ def write(
     a write with `format("lance")`, such as `replace_where`, `schema_mode`, `batch` and `max_rows_per_file`; names with
     dots are given as `**{"v.arrow.fixed-size-list.size": 512}`. Columns match by the session's case rule unless
     `case_sensitive` says otherwise. No plan of Spark shows `storage_options`. A write whose `batch` the table has does
-    nothing, and returns the newest version. A relative path begins in this process's folder.
+    nothing, and returns the newest version. A relative path begins in this process's folder. `on_progress` is called
+    twice a second, in the calling thread, with how many of Spark's tasks are done.
 
     Raises `DatasetAlreadyExists` in mode `create`, `SchemaMismatch` naming a column that does not fit, `InvalidInput`
     for an unknown mode or option, and what a commit raises. Errors of the DataFrame's own plan and of the cluster are
@@ -62,7 +64,8 @@ def write(
     happened. Clean-up removes what a worker writes after that, and files of lost attempts.
     """
     texts = {name: _text(name, value) for name, value in options.items()}
-    return write_with(frame, fspath(uri), mode, texts, storage_options or {}, grows_by='schema_mode="add"')
+    given = storage_options or {}
+    return write_with(frame, fspath(uri), mode, texts, given, grows_by='schema_mode="add"', on_progress=on_progress)
 
 
 def write_with(
@@ -73,6 +76,7 @@ def write_with(
     storage_options: Mapping[str, str],
     *,
     grows_by: str | None = None,
+    on_progress: ReportProgress | None = None,
 ) -> LanceDataset:
     """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written.
 
@@ -89,9 +93,9 @@ def write_with(
     remove = partial(remove_files_of_job, open_root(path, given).store)
     job = Job.on(_VERBS[mode], public_uri(path), plan.read_version, remove_files=remove)
     fitting = with_moments_of(frame, plan.schema.to_arrow_storage(), parsed.case_rule)
-    written = map_rows(fitting, plan.write, job, plan.discard)
+    written = map_rows(fitting, plan.write, job, plan.discard, on_progress)
     fragments = [fragment for of_task in written for fragment in of_task]
-    version = plan.commit(fragments, WorkerTasks(frame.sparkSession))
+    version = plan.commit(fragments, WorkerTasks(frame.sparkSession, on_progress=on_progress))
     return dataset(path, version, storage_options=given)
 
 

@@ -26,13 +26,14 @@ class OnSpark(WorkerTasks):
     allocation, the cores of all executors count that the session may ask for.
 
     `map` may be called in any thread. Its Spark job has the text of `job` as its description, and a group of its own
-    unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`.
+    unless the thread has set one. `on_progress` is called twice a second, in the thread that called `map`. Of a job
+    that begins with the rows of a DataFrame, it counts the tasks of Spark, whose number may grow while the job runs.
 
     A job whose `size_bytes` is less than `least_bytes` runs in threads of this process, because Spark would take longer
     to start the tasks than they take. With `least_bytes=0` all tasks run on the workers.
 
-    A session of Spark Connect has no context: its jobs have no description, and `on_progress` is called when all tasks
-    are done.
+    A session of Spark Connect has no context: the text stands in the tag of the job. Its server tells every few seconds
+    how many groups are done, so `on_progress` counts their tasks together.
     """
 
     def takes(self, data: object) -> bool:
@@ -64,5 +65,15 @@ class OnSpark(WorkerTasks):
         replaces: bool,
     ) -> None:
         """Write values for rows that the column `key` names; see `staging.write_row_values`."""
-        session = self.session
-        staging.write_row_values(session, frame, key, names, target, uri, storage_options, version, replaces=replaces)
+        staging.write_row_values(
+            self.session,
+            frame,
+            key,
+            names,
+            target,
+            uri,
+            storage_options,
+            version,
+            replaces=replaces,
+            on_progress=self.on_progress,
+        )

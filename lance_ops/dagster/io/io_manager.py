@@ -22,6 +22,7 @@ input's metadata `version` or `tag` names another one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -37,6 +38,7 @@ from lance_ops.dagster.io.loading import load_as
 from lance_ops.dagster.io.partition_rows import PARTITION_COLUMN, PartitionRows
 from lance_ops.dagster.io.recorded_version import VERSION, current_run, open_recorded, version_events
 from lance_ops.dagster.io.stored_dataset import StoredDataset, WriteMode, Written
+from lance_ops.dagster.runners import progress_in_log
 
 __all__ = ["LanceIOManager"]
 
@@ -63,7 +65,8 @@ class LanceIOManager(dg.ConfigurableIOManager):
         if obj is None and not context.has_asset_key:
             return
         _check_is_asset(context, context)
-        stored, metadata = self._stored(context.asset_key), context.definition_metadata
+        stored = replace(self._stored(context.asset_key), on_progress=progress_in_log(context.log))
+        metadata = context.definition_metadata
         mode, keys = self._write_mode(context.asset_key, metadata)
         try:
             if context.has_asset_partitions and mode == "overwrite":

@@ -36,12 +36,13 @@ def write(stored: StoredDataset, frame: Any, mode: str, keys: Sequence[str], tok
     target = _begun(stored, frame) if mode == "upsert" or stored.branch is not None else None
     if target is not None and mode == "upsert":
         merge = target.merge_insert(keys).when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(frame, runner=OnSpark(frame.sparkSession))
+        merge.execute(frame, runner=OnSpark(frame.sparkSession, on_progress=stored.on_progress))
         return target
     uri = stored.uri if target is None else target.uri
-    options = {} if token is None else {"batch": token}
+    named = {} if token is None else {"batch": token}
     how: Literal["append", "overwrite"] = "append" if mode == "append" else "overwrite"
-    return write_frame(frame, uri, how, storage_options=stored.storage_options, **options)
+    options, on_progress = stored.storage_options, stored.on_progress
+    return write_frame(frame, uri, how, storage_options=options, on_progress=on_progress, **named)
 
 
 def replace(stored: StoredDataset, frame: Any, partitions: PartitionRows) -> LanceDataset:
@@ -49,7 +50,10 @@ def replace(stored: StoredDataset, frame: Any, partitions: PartitionRows) -> Lan
     target = _begun(stored, frame, partitions)
     condition = partitions.condition(target.schema)
     where = reading.bind_filter(target.snapshot, condition).to_sql()
-    return write_frame(frame, target.uri, "overwrite", replace_where=where, storage_options=stored.storage_options)
+    options, on_progress = stored.storage_options, stored.on_progress
+    return write_frame(
+        frame, target.uri, "overwrite", replace_where=where, storage_options=options, on_progress=on_progress
+    )
 
 
 def _begun(stored: StoredDataset, frame: Any, partitions: PartitionRows | None = None) -> LanceDataset:

@@ -16,7 +16,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.dagster.attempts import Attempt
 from lance_ops.dagster.io.partition_rows import PartitionRows
 from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.runners import InThreads
+from lance_ops.runners import InThreads, ReportProgress
 from lance_ops.transactions import REPLACES_PREFIX, TOKEN
 
 __all__ = ["StoredDataset", "WriteMode", "Written", "is_spark", "spark_frames"]
@@ -38,11 +38,15 @@ class Written:
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """Where a dataset is. Reads of a branch that does not exist yet read the main branch."""
+    """Where a dataset is. Reads of a branch that does not exist yet read the main branch.
+
+    `on_progress` is told how far the tasks of Spark are that write a frame.
+    """
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     branch: str | None = None
+    on_progress: ReportProgress | None = field(default=None, repr=False, compare=False)
 
     def open(self, version: int | None = None, tag: str | None = None) -> LanceDataset:
         """Open the newest version, a version of the branch, or a tagged version; raise `DatasetNotFound`."""

@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_ops.core.lazy_import import import_on_first_use
+from lance_ops.dagster.runners.progress_log import progress_in_log
 from lance_ops.dagster.runners.runner import RUNNER_KEY, LanceRunner, ThreadRunner
 
 if TYPE_CHECKING:
     from lance_ops.dagster.runners.chosen import runner_key, runner_resources
     from lance_ops.dagster.runners.spark_runner import SparkRunner
 
-__all__ = ["RUNNER_KEY", "LanceRunner", "SparkRunner", "ThreadRunner", "runner_key", "runner_resources"]
+__all__ = [
+    "RUNNER_KEY",
+    "LanceRunner",
+    "SparkRunner",
+    "ThreadRunner",
+    "progress_in_log",
+    "runner_key",
+    "runner_resources",
+]
 
 _MODULES = {"SparkRunner": "spark_runner", "runner_key": "chosen", "runner_resources": "chosen"}
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import field
 from typing import TypeVar
 from uuid import uuid4
 
+from pyspark import SparkStageInfo
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
@@ -54,6 +55,11 @@ class SparkJob:
             raise
         return outcome
 
+    def num_tasks(self) -> tuple[int, int]:
+        """Return how many of Spark's tasks are done, and how many Spark knows: of later stages it learns in time."""
+        stages = list(self._stages())
+        return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+
     def _cancel(self, running: Future[R]) -> None:
         """Cancel the job until it ends: Spark knows none of this tag while it plans."""
         while not running.done():
@@ -84,11 +90,18 @@ class SparkJob:
             time.sleep(0.1)
 
     def _num_running_tasks(self) -> int:
-        tracker = self.session.sparkContext.statusTracker()
-        return sum(
-            stage.numActiveTasks
-            for job_id in tracker.getJobIdsForGroup(self._callers_group() or self.tag)
-            if (job := tracker.getJobInfo(job_id)) is not None
-            for stage_id in job.stageIds
-            if (stage := tracker.getStageInfo(stage_id)) is not None
-        )
+        return sum(stage.numActiveTasks for stage in self._stages())
+
+    def _stages(self) -> Iterator[SparkStageInfo]:
+        """Yield the stages that Spark knows of the job, each once, and no other stage of the caller's group.
+
+        PySpark finds jobs by their group alone, so this asks the tracker in the JVM.
+        """
+        tracker, found = self.session.sparkContext.statusTracker(), set[int]()
+        for job_id in self.session.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(self.tag):
+            job = tracker.getJobInfo(job_id)
+            found.update(() if job is None else job.stageIds)
+        for stage_id in sorted(found):
+            stage = tracker.getStageInfo(stage_id)
+            if stage is not None:
+                yield stage

@@ -25,7 +25,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.refs import keeping_version
-from lance_ops.runners import Runner
+from lance_ops.runners import InThreads, ReportProgress, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.sql_access.expressions import parse_expression
@@ -112,6 +112,11 @@ class Statement:
     tables: Tables
     runner: Runner
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def on_progress(self) -> ReportProgress | None:
+        """What is told how far the rows are that Spark writes, if the runner has it."""
+        return self.runner.on_progress if isinstance(self.runner, OnSpark | InThreads) else None
 
     def table(self) -> TableDescription | None:
         """Read a table's name; None if it is not one of a Lance table."""

@@ -75,8 +75,8 @@ def _create_table(statement: Statement) -> DataFrame | None:
             declared = _declared(columns or "")
             create_table(statement.tables.session, declared, table.location, mode, options, table.storage_options)
         else:
-            rows = run_query(query, statement.tables.to_write())
-            write_with(rows, table.location, mode, options, table.storage_options)
+            rows, given = run_query(query, statement.tables.to_write()), table.storage_options
+            write_with(rows, table.location, mode, options, given, on_progress=statement.on_progress)
     except DatasetAlreadyExists:
         if not keep:
             raise DatasetAlreadyExists(

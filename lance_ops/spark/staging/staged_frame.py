@@ -14,6 +14,7 @@ from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import CaseRule, Schema, split_path
 from lance_ops.core.versions import FileVersion
+from lance_ops.runners import ReportProgress
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write_with
 from lance_ops.spark.tasks import WorkerTasks
@@ -60,7 +61,7 @@ def write_frame(
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
         version = FileVersion.V2_0
     create_dataset(open_root(uri, storage_options), _part_of(session, chosen, like), PendingFiles(), version)
-    write_with(chosen, uri, "append", {}, storage_options)
+    write_with(chosen, uri, "append", {}, storage_options, on_progress=runner.on_progress)
 
 
 def _column_of(path: str, frame: DataFrame, rule: CaseRule) -> str:
@@ -79,6 +80,7 @@ def write_row_values(
     version: FileVersion,
     *,
     replaces: bool,
+    on_progress: ReportProgress | None = None,
 ) -> None:
     """Write these columns of a DataFrame as a new dataset, with the column `key` as `ROW_KEY`, a number of 64 bits.
 
@@ -98,7 +100,7 @@ def write_row_values(
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
     keyed = frame.select(frame[quoted_path(key)].alias(ROW_KEY), *(quoted_path(name) for name in names))
-    write_with(keyed, uri, "append", {}, storage_options)
+    write_with(keyed, uri, "append", {}, storage_options, on_progress=on_progress)
 
 
 def _check_unambiguous(frame: DataFrame, names: Sequence[str], rule: CaseRule) -> None:

@@ -53,7 +53,7 @@ def change_rows(
 
     job = ChosenRowsTask.job(verb, snapshot)
     if isinstance(statement.runner, OnSpark):
-        outcomes = map_rows(fitting, change, job, discard)
+        outcomes = map_rows(fitting, change, job, discard, statement.runner.on_progress)
     else:
         outcomes = statement.runner.map(change, [fitting.toArrow().to_batches()], job, discard)
     return commit_chosen(snapshot, change, outcomes, predicate, statement.runner)[1]

@@ -64,7 +64,8 @@ def _insert(statement: Statement) -> DataFrame | None:
     replaced = "true" if overwrite else None if condition is None else _replaced(statement, opened, condition)
     mode: WriteMode = "append" if replaced is None else "overwrite"
     options = {} if replaced is None else {"replace_where": replaced}
-    write_with(frame, table.location, mode, options, table.storage_options, grows_by=_GROWS_BY)
+    on_progress = statement.on_progress
+    write_with(frame, table.location, mode, options, table.storage_options, grows_by=_GROWS_BY, on_progress=on_progress)
     return statement.nothing()
 
 
