@@ -19,6 +19,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.python.daemon.module": DAEMON_MODULE,
     "spark.sql.shuffle.partitions": "2",
+    "spark.connect.progress.reportInterval": "200ms",
 }
 
 

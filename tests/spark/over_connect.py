@@ -10,17 +10,23 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 import lance_ops
+from lance_ops.core.file_names import data_file_name
 from lance_ops.dagster.runners import SparkRunner
 from lance_ops.errors import InvalidInput
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
-from lance_ops.runners import JobProgress
+from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark, get_or_create, sql, table, write
+from lance_ops.transactions import remove_files_of_job
 from tests.spark.repeated_tasks import came_of_each_task
 
 if TYPE_CHECKING:
@@ -33,6 +39,80 @@ def process_of(task: int) -> int:
 
 def double(task: int) -> int:
     return 2 * task
+
+
+def tag_of_job(task: int) -> str:
+    """Return the tag that this library gave the job, among those of the server."""
+    time.sleep(0.4)
+    context = TaskContext.get()
+    assert context is not None
+    return next(tag for tag in (context.getLocalProperty("spark.job.tags") or "").split(",") if "lance: " in tag)
+
+
+def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(0.7)
+        yield batch
+
+
+def write_late(task: tuple[str, str]) -> None:
+    """Write a data file after the caller was interrupted, as a task does that is at work then."""
+    data, marks = task
+    Path(marks, "begun").touch()
+    time.sleep(1.5)
+    Path(data, data_file_name()).touch()
+    Path(marks, "written").touch()
+
+
+def told(seen: list[JobProgress]) -> dict[str, object]:
+    """Say what a progress was of, whether it was told meanwhile, and how it ended."""
+    last = seen[-1]
+    return {
+        "job": str(last.job),
+        "meanwhile": any(0 < each.num_done < last.num_tasks for each in seen),
+        "end": [last.num_done, last.num_tasks, last.done_weight],
+    }
+
+
+def progress_of_jobs(session: SparkSession, scratch: Path) -> dict[str, object]:
+    """Watch tasks, and a write of rows; return what the tag of the tasks' job begins with, too."""
+    of_tasks, of_rows = list[JobProgress](), list[JobProgress]()
+    job = Job.on("look, twice at", "lake/t.lance", 3, weights=(2,) * 12)
+    tags = OnSpark(session, on_progress=of_tasks.append).map(tag_of_job, range(12), job)
+    rows = session.range(0, 40, 1, 6).mapInArrow(slowly, "id long")
+    write(rows, scratch / "slow.lance", on_progress=of_rows.append)
+    return {
+        "of tasks": told(of_tasks),
+        "of rows": told(of_rows),
+        "tag": tags[0][tags[0].index("lance: ") :].rpartition(" (")[0],
+    }
+
+
+def cancelled(session: SparkSession, scratch: Path) -> dict[str, object]:
+    """Be interrupted while tasks are at work; say which of their files stay, at once and when all have ended."""
+    made = lance_ops.write_dataset(pa.table({"x": range(4)}), str(scratch / "cancelled.lance"))
+    data, marks = Path(made.uri, "data"), scratch / "marks of the cancelled"
+    marks.mkdir()
+    before = set(data.iterdir())
+
+    def interrupt(progress: JobProgress) -> None:
+        if (marks / "begun").exists():
+            raise KeyboardInterrupt
+
+    job = Job.on("write", made.uri, 1, remove_files=partial(remove_files_of_job, made.snapshot.store))
+    interrupted = False
+    try:
+        OnSpark(session, on_progress=interrupt).map(write_late, [(str(data), str(marks))] * 2, job)
+    except KeyboardInterrupt:
+        interrupted = True
+    at_once = len(set(data.iterdir()) - before)
+    time.sleep(3)
+    return {
+        "interrupted": interrupted,
+        "written": (marks / "written").exists(),
+        "at once": at_once,
+        "later": len(set(data.iterdir()) - before),
+    }
 
 
 def refusal_of(url: str) -> str:
@@ -95,6 +175,8 @@ def main(scratch: Path, url: str) -> None:
         "attempts": came_of_each_task(session, scratch),
         "written": write(values.select("double"), scratch / "w.lance").count_rows(),
         "merged and indexed": merged_and_indexed(session, made.uri),
+        "progress": progress_of_jobs(session, scratch),
+        "cancelled": cancelled(session, scratch),
         "streamed": streamed(session, made.uri, scratch),
     }
     os.environ["SPARK_REMOTE"] = f"{url}/"

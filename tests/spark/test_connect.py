@@ -45,6 +45,11 @@ class Client:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
 
+    def registerProgressHandler(self, handler: object) -> None:  # noqa: N802 - Spark's name
+        """Tell nothing: the session itself has no such handlers."""
+
+    removeProgressHandler = registerProgressHandler  # noqa: N815 - Spark's name
+
     def __getattr__(self, name: str) -> Any:
         if name in ("sparkContext", "_sc", "_jvm", "_jsparkSession"):
             raise AssertionError(f"a session of Spark Connect has no {name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -10,7 +11,12 @@ from pyspark.sql import SparkSession
 
 from lance_ops.spark.session_kind import lacks_context
 
-__all__ = ["Settings", "settings_of"]
+__all__ = ["Settings", "seconds_until_workers_end", "settings_of"]
+
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SECONDS_BETWEEN_LOOKS = 2.0
+"""How often Spark looks whether the task of a Python worker was killed."""
+_SECONDS_TO_KILL = 1.0
 
 Settings: TypeAlias = Callable[[str], str | None]
 """Returns the value of a setting by its name, or None if it is not set."""
@@ -32,3 +38,13 @@ def settings_of(session: SparkSession) -> Settings:
             return None
 
     return look_up
+
+
+def seconds_until_workers_end(settings: Settings) -> float:
+    """Return how long the Python worker of a killed task may live: until Spark sees it, and then as long as it is set.
+
+    It gets no notice, and goes on until Spark kills it.
+    """
+    found = re.fullmatch(r"(\d+)\s*([a-z]*)", (settings("spark.python.task.killTimeout") or "2s").strip().lower())
+    patience = int(found[1]) * _SECONDS.get(found[2], 1.0) if found else 2.0
+    return _SECONDS_BETWEEN_LOOKS + patience + _SECONDS_TO_KILL

@@ -7,36 +7,50 @@ are. Such a task costs twice what one of an RDD does.
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from lance_ops.core.arrow import scalar
 from lance_ops.core.records import dataclass
-from lance_ops.spark.running.cluster_settings import settings_of
+from lance_ops.spark.running.cluster_settings import seconds_until_workers_end, settings_of
 from lance_ops.spark.running.cluster_size import task_slots
+from lance_ops.spark.session_kind import lacks_context
 
 __all__ = ["FrameJob"]
 
 G = TypeVar("G")
 R = TypeVar("R")
 
-_SECONDS_BETWEEN_INTERRUPTS = 0.5
+_SECONDS_BETWEEN_REPORTS = 0.5
 _OUTCOMES = pa.schema([("outcomes", pa.binary())])
+
+ReportTasks = Callable[[int, int], None]
+"""Is told how many tasks of Spark are done, of how many that Spark knows."""
 
 
 @dataclass(frozen=True)
 class FrameJob:
-    """A job with a tag of its own, by which it is interrupted."""
+    """A job with a tag of its own, by which it is interrupted. The tag begins with the description."""
 
     session: SparkSession
-    tag: str = field(default_factory=lambda: f"lance-ops-{uuid4()}")
+    description: str
+    number: str = field(default_factory=lambda: str(uuid4()))
+
+    @property
+    def tag(self) -> str:
+        """What Spark shows of the job; a comma would end a tag."""
+        return f"{self.description.replace(',', ';')} ({self.number})"
 
     def parallelism(self) -> int:
         """Return how many tasks the cluster runs at once, as `task_slots` does.
@@ -46,28 +60,73 @@ class FrameJob:
         present = self.session.range(4096).select(spark_partition_id()).distinct().count()
         return task_slots(present, settings_of(self.session))
 
-    def run(self, worker: Callable[[Iterable[G]], Iterator[R]], groups: list[G]) -> list[R]:
-        """Return the outcomes of all groups, each of them in a task; interrupt the job if the caller is interrupted."""
+    def run(self, worker: Callable[[Iterable[G]], Iterator[R]], groups: list[G], report: ReportTasks) -> list[R]:
+        """Return the outcomes of all groups, each of them in a task; see `collect`."""
         numbers = self.session.range(0, len(groups), 1, len(groups))
-        rows = self.collect(numbers.mapInArrow(_InTask(worker, groups), "outcomes binary"))
+        rows = self.collect(numbers.mapInArrow(_InTask(worker, groups), "outcomes binary"), report)
         return [outcome for row in rows for outcome in pickle.loads(row["outcomes"])]
 
-    def collect(self, frame: DataFrame) -> list[Row]:
-        """Return the rows of a frame; interrupt the job if the caller is interrupted."""
+    def collect(self, frame: DataFrame, report: ReportTasks) -> list[Row]:
+        """Return the rows of a frame; call `report` twice a second meanwhile.
+
+        If the calling thread is interrupted, interrupt the job. After an interrupt or an error, go on when no worker of
+        the job lives any more. A client is not told when a worker ends. It waits as long as Spark lets one live whose
+        task was killed. It does not wait after an error of the plan, whose tasks have not begun.
+        """
+        watched = _WatchedTasks()
 
         def labelled() -> list[Row]:
             self.session.addTag(self.tag)  # it is this thread's alone
-            return frame.collect()
+            with watched.of(self.session):
+                return frame.collect()
 
         with ThreadPoolExecutor(1, thread_name_prefix="lance-ops-spark") as pool:
             running = pool.submit(labelled)
             try:
+                while not wait([running], _SECONDS_BETWEEN_REPORTS).done:
+                    report(watched.num_done, watched.num_tasks)
                 return running.result()
-            except BaseException:
-                while not running.done():  # Spark interrupts nothing while it plans
-                    self.session.interruptTag(self.tag)
-                    wait([running], _SECONDS_BETWEEN_INTERRUPTS)
+            except AnalysisException:
                 raise
+            except BaseException:
+                self._interrupt(running)
+                if lacks_context(self.session):
+                    time.sleep(seconds_until_workers_end(settings_of(self.session)))
+                raise
+
+    def _interrupt(self, running: Future[list[Row]]) -> None:
+        """Interrupt the job until it ends: Spark interrupts nothing while it plans."""
+        while not running.done():
+            self.session.interruptTag(self.tag)
+            wait([running], _SECONDS_BETWEEN_REPORTS)
+
+
+class _WatchedTasks:
+    """How many tasks of one thread's query are done, as Spark Connect tells while the query runs."""
+
+    def __init__(self) -> None:
+        self.num_done = self.num_tasks = 0
+        self._thread = 0
+
+    @contextmanager
+    def of(self, session: SparkSession) -> Iterator[None]:
+        """Watch what this thread runs in the block; a session with a context tells nothing in this way."""
+        if not lacks_context(session):
+            yield
+            return
+        self._thread = threading.get_ident()
+        session.registerProgressHandler(self)  # type: ignore[arg-type]  # whose class a client alone can import
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # the user has cleared all handlers of the session
+                session.removeProgressHandler(self)  # type: ignore[arg-type]  # as above
+
+    def __call__(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+        """Take note; the session calls this in the thread of a query, also of other queries of its own."""
+        if threading.get_ident() == self._thread and stages is not None:
+            counts = [(stage.num_completed_tasks, stage.num_tasks) for stage in stages]
+            self.num_done, self.num_tasks = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def map_rows(
     progress = _TaskProgress(job, on_progress)
     try:
         if is_remote:
-            rows = FrameJob(session).collect(mapped)
+            rows = FrameJob(session, f"lance: {job}").collect(mapped, progress.tell)
         else:
             spark_job = SparkJob(session, f"lance: {job}")
             rows = spark_job.run(mapped.collect, lambda: progress.look(spark_job))

@@ -110,20 +110,26 @@ class WorkerTasks:
                 weight = min(done_weight.value, sum(weights)) if weights else None
                 self.on_progress(JobProgress(job, done, len(tasks), time.monotonic() - begin, weight))
 
-        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
-        spark_job = SparkJob(self.session, f"lance: {job or 'tasks'}, {count}")
+        spark_job = SparkJob(self.session, _description(job, len(tasks)))
         return spark_job.run(context.parallelize(groups, len(groups)).mapPartitions(worker).collect, report)
 
     def _run_frame(self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str) -> list[Reported]:
-        """Run the tasks without a context: without a description, and progress is told when all are done."""
-        begin, frame_job = time.monotonic(), FrameJob(self.session)
+        """Run the tasks without a context: progress counts whole groups, the smallest ones first."""
+        begin, frame_job = time.monotonic(), FrameJob(self.session, _description(job, len(tasks)))
         num_groups = self._num_groups(frame_job.parallelism(), job)
         groups = _weighed_groups(tasks, num_groups, job.weights if job is not None else ())
+        sizes = sorted(len(group) for group in groups)
+        weights = sorted(sum(weight for _, weight, _ in group) for group in groups) if job and job.weights else None
+
+        def report(num_done: int, _: int) -> None:
+            if self.on_progress is not None:
+                weight = None if weights is None else sum(weights[:num_done])
+                done = sum(sizes[:num_done])
+                self.on_progress(JobProgress(job, done, len(tasks), time.monotonic() - begin, weight))
+
         worker = _Worker(Attempts(function, max_attempts(settings_of(self.session)), token))
-        reported = frame_job.run(worker, groups)
-        if self.on_progress is not None:
-            weight = sum(job.weights) if job is not None and job.weights else None
-            self.on_progress(JobProgress(job, len(tasks), len(tasks), time.monotonic() - begin, weight))
+        reported = frame_job.run(worker, groups, report)
+        report(len(groups), len(groups))
         return reported
 
     def _num_groups(self, num_slots: int, job: Job | None) -> int:
@@ -146,6 +152,11 @@ class _Done:
         """Count a task of this weight."""
         self.num_done.add(1)
         self.done_weight.add(weight)
+
+
+def _description(job: Job | None, num_tasks: int) -> str:
+    """Return what Spark shows of a job of tasks."""
+    return f"lance: {job or 'tasks'}, " + ("1 task" if num_tasks == 1 else f"{num_tasks} tasks")
 
 
 def _weighed_groups(tasks: Sequence[T], num_groups: int, weights: Sequence[int]) -> list[list[tuple[int, int, T]]]:
