@@ -133,6 +133,17 @@ def test_an_interrupt_at_any_write_leaves_no_file_without_a_version(verb: Verb, 
     assert num_interrupts >= 1
 
 
+def test_an_interrupt_while_indices_are_remapped_leaves_no_file_without_a_version(make: Make, tmp_path: Path) -> None:
+    template, num_interrupts = make(4), 0
+    template.create_scalar_index("id", "BTREE")
+    for data in interrupted_tables(compact, template, tmp_path, WRITES, after=False):
+        num_interrupts += 1
+        assert counted_by_clean_up(data) == set()
+        assert not list(data.snapshot.store.list_temporary())
+        assert data.to_table() == template.to_table()
+    assert num_interrupts >= 1
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_interrupt_of_a_commit_leaves_it_whole_or_files_that_clean_up_counts(

@@ -206,9 +206,13 @@ def _commit_beside_indices(
     pending: PendingFiles,
     file_version: FileVersion | None,
 ) -> Snapshot:
-    """Commit the groups after all files; after a conflict with a change of the indices, remap the present ones."""
+    """Commit the groups after all files; after a conflict with a change of the indices, remap the present ones.
+
+    No commit is under way while indices are remapped, so all files are deleted if that is interrupted.
+    """
     while True:
-        operation = Rewrite(groups, remap.remap(newest))
+        with pending.abandoned_on_failure(), remap.abandoned_on_failure():
+            operation = Rewrite(groups, remap.remap(newest))
         try:
             files = (pending + remap.pending).kept_on_failure()
             return commit_operation(
