@@ -379,17 +379,6 @@ def test_modes_and_layouts_that_spark_refuses_write_nothing(spark: SparkSession,
     assert not Path(dataset_uri).exists()
 
 
-def test_a_table_of_sparks_catalog_says_what_to_do_instead(spark: SparkSession, numbers: str) -> None:
-    with pytest.raises(PySparkException, match="create_view"):
-        spark.sql(f"CREATE TABLE nobody USING lance OPTIONS (path '{numbers}')")
-    with pytest.raises(PySparkException, match="create_view"):
-        spark.sql("CREATE TABLE nobody USING lance AS SELECT 1L AS x")
-    spark.sql("DROP TABLE IF EXISTS nobody")
-    create_view(spark, "numbers", numbers)
-    assert spark.table("numbers").count() == 12
-    spark.catalog.dropTempView("numbers")
-
-
 def test_a_thread_writes_after_it_asked_for_the_session(spark: SparkSession, dataset_uri: str) -> None:
     failures: list[BaseException] = []
 
