@@ -29,7 +29,13 @@ from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark, get_or_create, write
-from tests.spark.faults.struck_verbs import ALL_FAULTS_OF_VERBS, FAULTS_OF_VERBS, strike_verb
+from tests.spark.faults.struck_verbs import (
+    ALL_FAULTS_OF_VERBS,
+    DEATHS,
+    FAULTS_OF_VERBS,
+    die_around_commit,
+    strike_verb,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -86,7 +92,8 @@ def throttle(function: Callable[[T], R], task: T) -> R:
 def run_twice(function: Callable[[T], R], task: T) -> R:
     """Do the task's work twice and report one outcome, as Spark does with a speculative attempt.
 
-    Spark itself starts such an attempt on another host only, and this cluster has one.
+    Spark itself starts such an attempt on another host only, and the workers of this cluster share one.
+    `test_speculation` has a cluster of two.
     """
     function(task)
     return function(task)
@@ -258,6 +265,8 @@ def main(scratch: Path, *, all_verbs: bool) -> None:
     )
     found["an executor is killed under write"] = write_frame(runner, scratch / "frame-by-write", write)
     found["the driver dies after the commit"] = die_after_commit(runner, scratch / "after")
+    for verb, moment in DEATHS:
+        found[f"{verb}: {moment}"] = die_around_commit(runner, verb, moment, scratch / f"{verb}-dies-{moment}")
     print(json.dumps(found), flush=True)
     table = Table.make(scratch / "before")
     plan = plan_ingest(table.uri, table.batches, options=ONE_FILE_A_TASK)

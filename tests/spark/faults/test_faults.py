@@ -14,7 +14,7 @@ import pytest
 import lance_ops
 from tests.groups import OWN_SESSIONS
 from tests.spark.faults.on_cluster import FILES, ROWS_BEFORE
-from tests.spark.faults.struck_verbs import ALL_FAULTS_OF_VERBS, FAULTS_OF_VERBS, VERBS
+from tests.spark.faults.struck_verbs import ALL_FAULTS_OF_VERBS, DEATHS, FAULTS_OF_VERBS, VERBS
 
 ROOT = Path(__file__).parents[3]
 ERRORS = {
@@ -105,13 +105,24 @@ def test_every_fault_in_every_verb_leaves_all_or_nothing(
     check_all_or_nothing(outcomes_of_all_verbs[f"{verb}: {fault}"], verb, fault)
 
 
+@pytest.mark.parametrize(("verb", "moment"), DEATHS)
+def test_a_driver_of_another_verb_that_dies_leaves_all_or_nothing(
+    outcomes: dict[str, Any], verb: str, moment: str
+) -> None:
+    found = outcomes[f"{verb}: {moment}"]
+    assert found["after" if moment == "after" else "before"], found
+    assert found["left over"] > 0 if moment == "before" else found["left over"] >= 0
+    assert (found["removed"], found["stayed"]) == (found["left over"], 0)
+
+
 def check_all_or_nothing(found: dict[str, Any], verb: str, fault: str) -> None:
-    error = ERRORS.get(fault)
+    error, in_parts = ERRORS.get(fault), VERBS[verb].in_parts
     assert found["struck"]
+    assert found["error"] is None if error is None else (found["error"] or "").startswith(error), found["error"]
     assert found["after" if error is None else "before"], found
-    assert found["version"] == (VERBS[verb].version if error is None else 1)
-    assert found["error"] is None if error is None else found["error"].startswith(error), found["error"]
-    assert found["left over"] <= 1  # of an attempt that was repeated, or that wrote on while it was cancelled
+    assert (
+        in_parts or found["left over"] <= 1
+    )  # of an attempt that was repeated, or that wrote on while it was cancelled
     assert (found["removed"], found["stayed"]) == (found["left over"], 0)
 
 
