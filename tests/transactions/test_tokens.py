@@ -130,6 +130,18 @@ def test_a_saved_token_does_not_count_after_a_restore_to_before_its_version() ->
     assert found_after(table) is None
 
 
+def test_a_saved_token_counts_after_a_retained_overwrite_before_its_version() -> None:
+    table = Table()
+    table.commit(Overwrite((new_fragment("a"),), SCHEMA))
+    table.commit(append("b"), properties={TOKEN: "t"})
+    assert found_after(table, append("c"), append("d")) == 3
+    save_token(table.store, read_version(table.store, table.committer, 3))
+    for version in (1, 3, 4):
+        table.committer.remove(version)
+    assert found_after(table) == 3
+    assert found_after(table, Restore(2)) is None
+
+
 def test_a_restore_that_clean_up_left_without_evidence_is_no_answer() -> None:
     table = Table()
     table.commit(append("a"), properties={TOKEN: "t"})

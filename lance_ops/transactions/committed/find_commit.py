@@ -37,7 +37,8 @@ def find_token(store: Store, committer: Committer, token: str) -> int | None:
 
     None if the work was never committed, or if a restore or an overwrite took it out since: then it may be done again.
     A restore or an overwrite is seen while its own version is retained. Raises `CommitStateUnknown` as
-    `find_transaction` does, also for the restore or the overwrite, unless the token was saved.
+    `find_transaction` does, unless the token was saved, and if clean-up removed the evidence whether a restore or an
+    overwrite after the version counts.
     """
     undoing = _Undoing(store, committer)
     after: CommittedVersion | None = None
@@ -61,29 +62,34 @@ class _Undoing:
 
     def __init__(self, store: Store, committer: Committer) -> None:
         self._store, self._committer = store, committer
-        self._newest_left: int | None = None
-        self._doubtful: list[tuple[int, CommitStateUnknown]] = []
-        """The versions to which a restore or overwrite set the table back, if it is not stray."""
+        self._taken_out: list[range] = []
+        """The versions between those to which a restore or overwrite set the table back and its own."""
+        self._perhaps_taken_out: list[tuple[range, CommitStateUnknown]] = []
+        """The same of a restore or overwrite that may be stray."""
 
     def note(self, committed: CommittedVersion, after: CommittedVersion | None) -> None:
         """Note a version; `after` is the next retained one, None behind the newest."""
         back_to = set_back_to(committed)
-        if back_to is None or (self._newest_left is not None and committed.version > self._newest_left):
+        if back_to is None or self._took_out(committed.version):
             return
+        between = range(back_to + 1, committed.version)
         try:
             if _is_in_history(self._store, self._committer, committed, after):
-                self._newest_left = back_to
+                self._taken_out.append(between)
         except CommitStateUnknown as doubt:
-            self._doubtful.append((back_to, doubt))
+            self._perhaps_taken_out.append((between, doubt))
 
     def leaves(self, version: int) -> bool:
         """Return whether what a version did is still in the table; raise `CommitStateUnknown` in doubt."""
-        if self._newest_left is not None and version > self._newest_left:
+        if self._took_out(version):
             return False
-        for back_to, doubt in self._doubtful:
-            if back_to < version < doubt.version:
+        for between, doubt in self._perhaps_taken_out:
+            if version in between:
                 raise doubt
         return True
+
+    def _took_out(self, version: int) -> bool:
+        return any(version in between for between in self._taken_out)
 
 
 def _is_in_history(
