@@ -27,7 +27,7 @@ from lance_ops.spark.running.cluster_settings import seconds_until_workers_end, 
 from lance_ops.spark.running.cluster_size import task_slots
 from lance_ops.spark.session_kind import lacks_context
 
-__all__ = ["FrameJob"]
+__all__ = ["FrameJob", "parallelism"]
 
 G = TypeVar("G")
 R = TypeVar("R")
@@ -51,14 +51,6 @@ class FrameJob:
     def tag(self) -> str:
         """What Spark shows of the job; a comma would end a tag."""
         return f"{self.description.replace(',', ';')} ({self.number})"
-
-    def parallelism(self) -> int:
-        """Return how many tasks the cluster runs at once, as `task_slots` does.
-
-        Without a number of partitions, Spark cuts a range into as many as the cluster has cores at present.
-        """
-        present = self.session.range(4096).select(spark_partition_id()).distinct().count()
-        return task_slots(present, settings_of(self.session))
 
     def run(self, worker: Callable[[Iterable[G]], Iterator[R]], groups: list[G], report: ReportTasks) -> list[R]:
         """Return the outcomes of all groups, each of them in a task; see `collect`."""
@@ -99,6 +91,15 @@ class FrameJob:
         while not running.done():
             self.session.interruptTag(self.tag)
             wait([running], _SECONDS_BETWEEN_REPORTS)
+
+
+def parallelism(session: SparkSession) -> int:
+    """Return how many tasks the cluster of a session without a context runs at once, as `task_slots` does.
+
+    Without a number of partitions, Spark cuts a range into as many as the cluster has cores at present.
+    """
+    present = session.range(4096).select(spark_partition_id()).distinct().count()
+    return task_slots(present, settings_of(session))
 
 
 class _WatchedTasks:

@@ -30,6 +30,7 @@ from lance_ops.spark.running import (
     SparkJob,
     max_attempts,
     outcomes_or_raise,
+    parallelism,
     remove_files,
     settings_of,
     task_slots,
@@ -63,7 +64,7 @@ class WorkerTasks:
         """Return how many tasks the cluster runs at once, or once it has all executors that it may ask for."""
         check_is_running(self.session)
         if lacks_context(self.session):
-            return FrameJob(self.session).parallelism()
+            return parallelism(self.session)
         return task_slots(self.session.sparkContext.defaultParallelism, settings_of(self.session))
 
     def map(
@@ -116,7 +117,7 @@ class WorkerTasks:
     def _run_frame(self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str) -> list[Reported]:
         """Run the tasks without a context: progress counts whole groups, the smallest ones first."""
         begin, frame_job = time.monotonic(), FrameJob(self.session, _description(job, len(tasks)))
-        num_groups = self._num_groups(frame_job.parallelism(), job)
+        num_groups = self._num_groups(parallelism(self.session), job)
         groups = _weighed_groups(tasks, num_groups, job.weights if job is not None else ())
         sizes = sorted(len(group) for group in groups)
         weights = sorted(sum(weight for _, weight, _ in group) for group in groups) if job and job.weights else None
