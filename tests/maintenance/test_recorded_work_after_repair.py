@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.core.errors import CorruptFile
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
-from lance_ops.transactions import find_token
+from lance_ops.transactions import Delete, find_token
 
 
 def append(uri: str, start: int, properties: dict[str, str] | None = None) -> None:
@@ -133,3 +135,23 @@ def test_going_back_keeps_the_batch_and_the_token_of_the_version_that_it_restore
     opened.optimize.compact_files()
     assert opened.cleanup_old_versions(retain_versions=1).old_versions > 2
     assert (batches(uri), token_version(uri, "t")) == ({"a": 3}, 3)
+
+
+def test_a_damaged_operation_after_recorded_work_does_not_end_the_planning(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(uri, 10, {**batch_properties({"a": "1"}), "lance_ops.token": "t"})
+    for value in range(3):
+        lance_ops.dataset(uri).delete(f"x = {value}")
+    damage(uri, 4)
+    opened = lance_ops.dataset(uri)
+    decode = Delete.from_pb
+
+    def damaged(message: Any, path: str) -> Delete:
+        if message.predicate == "x = 0":  # version 3
+            raise CorruptFile(path, "delete", "damaged")
+        return decode(message, path)
+
+    monkeypatch.setattr(Delete, "from_pb", damaged)
+    plan = opened.plan_repair()
+    assert [action.name for action in plan.actions] == ["set unreadable manifests aside"]

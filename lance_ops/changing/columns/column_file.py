@@ -1,7 +1,7 @@
 """Write a data file of some columns for an existing fragment, and put such files into the fragments.
 
-A row has the same offset in all files of its fragment. So the file also has a row for each deleted row: a null, or a
-neighbour's value where nulls are not allowed.
+A row has the same offset in all files of its fragment. So the file also has a row for each deleted row: a null, or
+where nulls are not allowed a neighbour's value, or a zero if no row of the file is live.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
-from lance_ops.core.arrow import rows_at
+from lance_ops.core.arrow import child_fields, rows_at
 from lance_ops.core.file_names import DATA_DIR, data_file_name
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
@@ -150,7 +151,8 @@ def _write_rows(
         writer.write_batch(_with_gaps_filled(conform_to_schema(values, arrow_schema), offsets, start, end, nulls))
         start = end
     if start < rows.stop:  # there is no live row
-        writer.write_batch(_with_gaps_filled(arrow_schema.empty_table(), range(0), start, rows.stop))
+        deleted = [_valid_values(field, rows.stop - start) for field in arrow_schema]
+        writer.write_batch(pa.Table.from_arrays(deleted, schema=arrow_schema))
 
 
 def _column_file(fragment: Fragment, written: WrittenFile) -> ColumnFile:
@@ -176,10 +178,10 @@ def _with_last(parts: Iterable[tuple[RowOffsets, pa.Table]]) -> Iterator[tuple[R
         yield (*previous, True)
 
 
-def _with_gaps_filled(rows: pa.Table, offsets: RowOffsets, start: int, stop: int, nulls: bool = True) -> pa.Table:
-    """Return a table of the rows at offsets `start` to `stop`, with `rows` at the ascending `offsets`.
+def _with_gaps_filled(rows: pa.Table, offsets: RowOffsets, start: int, stop: int, nulls: bool) -> pa.Table:
+    """Return a table of the rows at offsets `start` to `stop`, with `rows`, one or more, at the ascending `offsets`.
 
-    The other rows are null if `nulls` and the field allow it, or if there are no `rows`; else they copy a neighbour.
+    The other rows are null if `nulls` and the field allow it; else they copy a neighbour.
     """
     length = stop - start
     if len(rows) == length:
@@ -191,7 +193,21 @@ def _with_gaps_filled(rows: pa.Table, offsets: RowOffsets, start: int, stop: int
     nearest = source.clip(min=0)
     with_nulls, without = pa.array(nearest, mask=empty), pa.array(nearest)
     columns = [
-        rows_at(rows.select([at]), with_nulls if (nulls and field.nullable) or not len(rows) else without).column(0)
+        rows_at(rows.select([at]), with_nulls if nulls and field.nullable else without).column(0)
         for at, field in enumerate(rows.schema)
     ]
     return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _valid_values(field: pa.Field, length: int) -> pa.Array:
+    """Return values that a field allows: nulls, or else zeros and empty texts and lists."""
+    kind = field.type
+    if field.nullable:
+        return pa.nulls(length, kind)
+    if pt.is_dictionary(kind):
+        indices, words = (pa.field("", each, nullable=False) for each in (kind.index_type, kind.value_type))
+        return pa.DictionaryArray.from_arrays(_valid_values(indices, length), _valid_values(words, 1))
+    zeros = pa.nulls(length, kind).buffers()[1 : kind.num_buffers]
+    num_items = length * kind.list_size if pt.is_fixed_size_list(kind) else length if pt.is_struct(kind) else 0
+    children = [_valid_values(each, num_items) for each in child_fields(kind)]
+    return pa.Array.from_buffers(kind, length, [None, *zeros], children=children)
