@@ -7,6 +7,8 @@ process that tests rows holds all distinct keys, in the types of the columns tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +24,18 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table.rows import NO_CODE
 
 __all__ = ["HasKey", "distinct_keys"]
+
+_FAMILIES: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+    "numbers": (pt.is_integer, pt.is_floating, pt.is_decimal),
+    "texts": (pt.is_string, pt.is_large_string, pt.is_string_view),
+    "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view),
+    "days": (pt.is_date,),
+    "moments": (lambda kind: pt.is_timestamp(kind) and kind.tz is None,),
+    "moments of a time zone": (lambda kind: pt.is_timestamp(kind) and kind.tz is not None,),
+    "times of day": (pt.is_time,),
+    "durations": (pt.is_duration,),
+}
+"""The types that a cast compares. A day and a moment are of two families: a cast of a moment loses its time of day."""
 
 
 def distinct_keys(keys: pa.Table) -> pa.Table:
@@ -47,7 +61,7 @@ class HasKey(Predicate):
     def bind(cls, snapshot: Snapshot, keys: SharedTable) -> HasKey:
         """Find the columns in a version, by the names that the keys have.
 
-        Raises `InvalidFilter` for a column that the version lacks, or whose type no key can have.
+        Raises `InvalidFilter` for a column that the version lacks, or whose type is of another family than the keys'.
         """
         schema = snapshot.schema.to_arrow_storage()
         try:
@@ -89,28 +103,47 @@ def _hash_table(keys: pa.Table, types: tuple[pa.DataType, ...]) -> SourceKeys:
 def _fitted(keys: pa.Table, types: tuple[pa.DataType, ...]) -> pa.Table:
     """Return the keys that these types hold, in these types; raise `InvalidFilter` for a type that no key can have.
 
-    A version may store a column in another type than the keys have. A key matches the values that equal it: the cast of
-    the key to the column's type and back gives the key again.
+    A version may store a column in another type than the keys have. If both types are of one family, a key matches the
+    values that equal it: the cast of the key to the column's type and back gives the key again. Across families a cast
+    cannot tell: the text "0042" may name the same subject as the number 42.
     """
     names = keys.schema.names
     columns, held = [], np.ones(keys.num_rows, np.bool_)
     for name, given, kind in zip(names, keys.columns, types, strict=True):
-        column = given.combine_chunks()
-        fitted = column if column.type == kind else _cast(name, column, kind)
-        if fitted is not column:
-            held &= _is_same(column, fitted)
+        column = fitted = given.combine_chunks()
+        if column.type != kind:
+            try:
+                fitted = _cast_within_family(column, kind)
+                held &= _is_same(column, fitted)
+            except pa.ArrowNotImplementedError as error:
+                raise InvalidFilter(
+                    f"keys of type {column.type} match no values of column {name!r}, which stores {kind}: cast the "
+                    "keys to that type, if it means the same"
+                ) from error
         columns.append(fitted)
     return rows_at(pa.table(columns, names=names), np.flatnonzero(held))
 
 
-def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast each value; one that the type cannot hold becomes null, or another value."""
+def _family(kind: pa.DataType) -> object:
+    """Return what stands for the types whose values can be compared; a type that has no kin stands for itself."""
+    return next((family for family, has in _FAMILIES.items() if any(test(kind) for test in has)), kind)
+
+
+def _cast_within_family(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast each value; one that the type cannot hold becomes null, or another value.
+
+    Raises `ArrowNotImplementedError` for types of two families, as Arrow does for a cast that it does not have.
+    """
+    if _family(column.type) != _family(kind):
+        raise pa.ArrowNotImplementedError(f"{column.type} and {kind} are of two families")
+    return _cast(column, kind)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return column.cast(kind, safe=False)
     except pa.ArrowInvalid:
         return pa.concat_arrays([_cast_one(column.slice(at, 1), kind) for at in range(len(column))])
-    except pa.ArrowNotImplementedError as error:
-        raise InvalidFilter(f"keys of type {column.type} match no values of column {name!r}, a {kind}") from error
 
 
 def _cast_one(value: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -121,11 +154,8 @@ def _cast_one(value: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _is_same(given: pa.Array, fitted: pa.Array) -> np.ndarray:
-    """Return which values did not change by a cast."""
-    try:
-        back = fitted.cast(given.type, safe=False)
-    except pa.ArrowInvalid:
-        back = pa.concat_arrays([_cast_one(fitted.slice(at, 1), given.type) for at in range(len(fitted))])
+    """Return which values did not change by a cast; raise `ArrowNotImplementedError` if there is no cast back."""
+    back = _cast(fitted, given.type)
     same = pc.equal(given, back)
     if pt.is_floating(given.type):
         same = pc.or_(same, pc.and_(pc.is_nan(given), pc.is_nan(back)))
