@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from lance_ops.refs.version_pins import (
         PINS_DIR,
         PinnedVersions,
+        is_pin_of_work,
         keeping_version,
         pinned,
         pinned_if_at_risk,
         pinned_with_later,
+        pins_of_work,
     )
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "drop_dataset",
     "erasure_before",
     "is_mark_expired",
+    "is_pin_of_work",
     "keeping_version",
     "list_branches",
     "list_erasures",
@@ -82,6 +85,7 @@ __all__ = [
     "pinned",
     "pinned_if_at_risk",
     "pinned_with_later",
+    "pins_of_work",
     "read_tag",
     "reference_store",
     "replace_branch_metadata",
@@ -119,10 +123,12 @@ _MODULES = {
     "list_tag_names": "tags",
     "list_tags": "tags",
     "open_branch": "branch_locations",
+    "is_pin_of_work": "version_pins",
     "keeping_version": "version_pins",
     "pinned": "version_pins",
     "pinned_if_at_risk": "version_pins",
     "pinned_with_later": "version_pins",
+    "pins_of_work": "version_pins",
     "read_tag": "tags",
     "reference_store": "branch_locations",
     "replace_branch_metadata": "branch_file",

@@ -4,6 +4,7 @@
     _lance_ops/pins/{version}-later-{uuid}      it keeps the version and all later ones
 
 The operation writes the pin first and then checks that no clean-up removes the version; see `announced_removals`.
+Work that can be begun again after a crash has an id, which its pins have before their UUID.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import field
 from typing import Self, TypeVar
 
@@ -22,16 +24,19 @@ from lance_ops.transactions import PendingFiles
 __all__ = [
     "PINS_DIR",
     "PinnedVersions",
+    "is_pin_of_work",
     "keeping_version",
     "pinned",
     "pinned_if_at_risk",
     "pinned_with_later",
+    "pins_of_work",
 ]
 
 R = TypeVar("R")
 
 PINS_DIR = "_lance_ops/pins"
 _LATER = "later-"
+_work_id: ContextVar[str] = ContextVar("work_id", default="")
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,21 @@ class PinnedVersions:
 
 
 @contextmanager
+def pins_of_work(work_id: str) -> Iterator[None]:
+    """Put the id of some work, a UUID as hex digits, into the names of pins that this thread writes in the block."""
+    before = _work_id.set(work_id)
+    try:
+        yield
+    finally:
+        _work_id.reset(before)
+
+
+def is_pin_of_work(path: str, work_id: str) -> bool:
+    """Return whether a pin has the id of some work in its name."""
+    return f"-{work_id}-" in path.rpartition("/")[2]
+
+
+@contextmanager
 def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[None]:
     """Keep clean-up from removing the snapshot's version during the block.
 
@@ -75,7 +95,7 @@ def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[No
     After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still succeed; clean-up removes the
     pin when it is old.
     """
-    path = f"{PINS_DIR}/{snapshot.version}-{uuid.uuid4().hex}"
+    path = _new_pin(snapshot.version)
     pin = PendingFiles.at(snapshot.store, [path])
     with pin.abandoned_unless_committed():
         snapshot.store.put(path, b"")
@@ -94,7 +114,7 @@ def pinned_with_later(snapshot: Snapshot) -> Iterator[None]:
     A commit that was planned on the version can then be compared with each of them. Raises `VersionNotFound` as
     `pinned` does. The pin never stays after the block, since a commit that may still succeed does not need it.
     """
-    path = f"{PINS_DIR}/{snapshot.version}-{_LATER}{uuid.uuid4().hex}"
+    path = _new_pin(snapshot.version, _LATER)
     pin = PendingFiles.at(snapshot.store, [path])
     try:
         snapshot.store.put(path, b"")
@@ -127,3 +147,8 @@ def keeping_version(attempt: Callable[[Snapshot], R], first: Snapshot) -> Callab
             return attempt(current)
 
     return keeping
+
+
+def _new_pin(version: int, kind: str = "") -> str:
+    work = f"{_work_id.get()}-" if _work_id.get() else ""
+    return f"{PINS_DIR}/{version}-{kind}{work}{uuid.uuid4().hex}"

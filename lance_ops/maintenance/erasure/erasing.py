@@ -32,14 +32,21 @@ from lance_ops.core.records import dataclass
 from lance_ops.indices import index_type_of
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, NamedFiles, cleanup_old_versions
 from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite
-from lance_ops.maintenance.erasure.begun_record import begin_record, interrupted_erasure
+from lance_ops.maintenance.erasure.begun_record import begin_record, interrupted_erasure, remove_pins
 from lance_ops.maintenance.erasure.holdings import BranchHoldings, Cause, Holdings, Search, Why
 from lance_ops.maintenance.erasure.proof import Proof, named_by_versions, prove
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
 from lance_ops.maintenance.erasure.stated_texts import REASON_PROPERTY
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
-from lance_ops.refs import delete_tag, open_branch, pinned_if_at_risk, reference_store, writable_reference_store
+from lance_ops.refs import (
+    delete_tag,
+    open_branch,
+    pinned_if_at_risk,
+    pins_of_work,
+    reference_store,
+    writable_reference_store,
+)
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import path_beneath
@@ -82,7 +89,7 @@ def plan_erasure(snapshot: Snapshot, subject: Subject, runner: Runner | None = N
     main, used = open_branch(snapshot, None), runner or InThreads()
     with subject.shared(main, used) as known:
         known.bind(main)
-        return Search(known, used).run(main)
+        return Search(known, used, interrupted_erasure(reference_store(main), known)).run(main)
 
 
 def erase(
@@ -100,21 +107,25 @@ def erase(
     report names the source. A report that is not proven says what is left.
 
     `approve` is called with what holds the rows before anything is changed, and raises to refuse. When an interrupted
-    erasure goes on, versions that it committed itself may be among them.
+    erasure goes on, versions that it committed itself may be among them, and the pins that it left count no more.
     """
     used = runner or InThreads()
     main = open_branch(snapshot, None)
     with subject.shared(main, used) as known:
         known.bind(main)
-        search = Search(known, used)
+        interrupted = interrupted_erasure(reference_store(main), known)
+        number = interrupted or uuid.uuid4().hex
+        search = Search(known, used, number)
         found = search.run(main)
         check_permitted(found, options)
         store = writable_reference_store(main)
         if approve is not None:
             approve(found)
-        number = interrupted_erasure(store, known) or uuid.uuid4().hex
         report = begin_record(store, number, known, options.reason, found)
-        return _Erasing(known, options, used, search, report).run(found)
+        if interrupted is not None:
+            remove_pins(number, found)
+        with pins_of_work(number):
+            return _Erasing(known, options, used, search, report).run(found)
 
 
 def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:

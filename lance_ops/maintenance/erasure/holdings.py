@@ -30,6 +30,7 @@ from lance_ops.refs import (
     PINS_DIR,
     PinnedVersions,
     is_mark_expired,
+    is_pin_of_work,
     list_branches,
     list_tags,
     open_branch,
@@ -139,11 +140,15 @@ class Holdings:
 
 
 class Search:
-    """Searches a dataset for a subject's rows, again and again: a file is never searched twice, since none changes."""
+    """Searches a dataset for a subject's rows, again and again: a file is never searched twice, since none changes.
 
-    def __init__(self, subject: Subject, runner: Runner) -> None:
+    Pins of the erasure `own_id` itself do not hold the rows: an interrupted run left them.
+    """
+
+    def __init__(self, subject: Subject, runner: Runner, own_id: str | None = None) -> None:
         self._subject = subject
         self._runner = runner
+        self._own_id = own_id
         self._indices = IndexSearch(self._are_clean)
         self._predicates: dict[Schema, Predicate | None] = {}
         self._rows: dict[FragmentFiles, dict[FilterColumns, BitMap]] = {}
@@ -316,7 +321,8 @@ class Search:
             pinned = PinnedVersions.by(
                 info.path
                 for info in pins
-                if now is None or not is_mark_expired(info, now)  # else its process crashed
+                if (now is None or not is_mark_expired(info, now))  # else its process crashed
+                and (self._own_id is None or not is_pin_of_work(info.path, self._own_id))
             )
             found.pins |= {version: pinned.pin_of(version) for version in branch_found.holding if version in pinned}
         return found
