@@ -19,6 +19,7 @@ __all__ = [
     "DatasetAlreadyExists",
     "DatasetNotFound",
     "ErasureNotProven",
+    "HeldByRunningWork",
     "IncompatibleTransaction",
     "IndexNotFound",
     "InvalidFilter",
@@ -273,13 +274,17 @@ class PlanOutdated(CommitConflict):
 class ErasureNotProven(LanceOpsError):
     """Files remain that may hold erased rows; names some of them, and the report that names all.
 
-    `retry_may_help` says that only young files without a version are in the way: their writers may commit or remove
-    them.
+    `retry_may_help` says that only running work is in the way: its young files without a version, which it may commit
+    or remove, or the versions that it keeps.
     """
 
     def __init__(self, message: str = "", retry_may_help: bool = False) -> None:
         super().__init__(message)
         self.retry_may_help = retry_may_help
+
+
+class HeldByRunningWork(InvalidInput):
+    """Running work keeps versions that would be removed; names its files. Nothing was changed: try again later."""
 
 
 class RepairIncomplete(LanceOpsError):

@@ -11,6 +11,7 @@ from lance_ops.core.errors import (
     CommitConflict,
     CommitStateUnknown,
     ErasureNotProven,
+    HeldByRunningWork,
     IncompatibleTransaction,
     LanceOpsError,
     ObjectNotFound,
@@ -23,7 +24,7 @@ from lance_ops.core.errors import (
 __all__ = ["retrying"]
 
 _FINAL = (IncompatibleTransaction, ObjectNotFound, PlanOutdated, UnsafeStore)
-_PASSING = (CommitConflict, CommitStateUnknown, StoreError, TasksLost)
+_PASSING = (CommitConflict, CommitStateUnknown, HeldByRunningWork, StoreError, TasksLost)
 _MAX_RETRIES = 3
 _SECONDS_TO_WAIT = 10
 
@@ -32,7 +33,7 @@ _SECONDS_TO_WAIT = 10
 def retrying() -> Iterator[None]:
     """Ask Dagster to retry the step after a lost race, a store failure or lost tasks; fail at once after other errors.
 
-    An erasure that only the files of another writer keep from being proven is tried again, too.
+    An erasure that only running work keeps from being begun or proven is tried again, too.
 
     Every step may run twice. Ingestion skips a batch whose token is in the history. A verb that changes rows or columns
     or drops an index is not executed again if an earlier attempt committed; see `Attempt`. A tag, a branch or a clone

@@ -7,6 +7,7 @@ from lance_ops.dagster.failures import retrying
 from lance_ops.errors import (
     CommitStateUnknown,
     ErasureNotProven,
+    HeldByRunningWork,
     IncompatibleTransaction,
     InvalidInput,
     LanceOpsError,
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.dagster
         CommitStateUnknown("uuid", 3, "timeout"),
         StoreError("503"),
         ErasureNotProven("a file has no version", retry_may_help=True),
+        HeldByRunningWork("version 3"),
         TasksLost("a worker died"),
     ],
 )

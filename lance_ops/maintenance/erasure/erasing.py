@@ -6,8 +6,8 @@
 A round deletes the rows in the newest version of each branch, rewrites the fragments whose files store them, and
 builds their indices anew. When no newest version can be mended any more, the round removes the older versions that hold
 the rows, and then the files of these versions. Another writer may append such rows meanwhile, or rewrite fragments
-with them: the next round finds them. A crash leaves a record that blocks restores; the same erasure, begun again, goes
-on.
+with them: the next round finds them. Running work may begin meanwhile and pin versions that hold the rows: they stay,
+and the report says so. A crash leaves a record that blocks restores; the same erasure, begun again, goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from lance_ops.core.errors import (
+    HeldByRunningWork,
     InvalidInput,
     ObjectNotFound,
     ReferenceNotFound,
@@ -101,10 +102,11 @@ def erase(
 ) -> ErasureReport:
     """Erase the rows everywhere beneath the root, prove it, and keep the report there.
 
-    Raises `InvalidInput` before anything is changed if a tag, a branch, a detached version or running work holds the
-    rows and may not be touched; it names them. Raises `UnsupportedFeature` for an index that cannot be built anew, and
-    `UnsafePath` for files outside the root that are no other dataset's. A clone lets go of its source's files, and the
-    report names the source. A report that is not proven says what is left.
+    Raises `InvalidInput` before anything is changed if a tag, a branch or a detached version holds the rows and may not
+    be touched, and `HeldByRunningWork` if running work needs them; it names them. Raises `UnsupportedFeature` for an
+    index that cannot be built anew, and `UnsafePath` for files outside the root that are no other dataset's. A clone
+    lets go of its source's files, and the report names the source. What comes up later is no error: a report that is
+    not proven says what is left.
 
     `approve` is called with what holds the rows before anything is changed, and raises to refuse. When an interrupted
     erasure goes on, versions that it committed itself may be among them, and the pins that it left count no more.
@@ -132,15 +134,31 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
     """Raise `InvalidInput` that names what holds the rows and may not be touched, or if the reason states a value.
 
     Returns the roots of the other datasets, such as a clone's source, whose files store the rows: they are left alone.
-    Raises `UnsafePath` and `UnsupportedFeature` as `erase` does.
+    Raises `HeldByRunningWork`, `UnsafePath` and `UnsupportedFeature` as `erase` does.
     """
-    main, stated = found.main.head, options.reason.encode()
-    if any(value in stated for value in found.values):
-        raise InvalidInput("the reason states a value of the rows, and stays: say why they go without it")
     if options.at_most_rows is not None and found.num_live_rows > options.at_most_rows:
         raise InvalidInput(
             f"{found.num_live_rows:,} rows match and at_most_rows is {options.at_most_rows:,}: nothing was erased"
         )
+    others = _check_round(found, options)
+    names = ", ".join(
+        f"version {version} of {branch.name} ({path})"
+        for branch in found.branches[::-1]
+        for version, path in branch.pins.items()
+    )
+    if names:
+        raise HeldByRunningWork(
+            f"{found.main.head.uri}: running work holds the rows: {names}; try again when it is done, or delete these "
+            "files if its process has died"
+        )
+    return others
+
+
+def _check_round(found: Holdings, options: ErasureOptions) -> frozenset[str]:
+    """Check what a round may touch, as `check_permitted` does. Running work may begin at any time, and is no error."""
+    main, stated = found.main.head, options.reason.encode()
+    if any(value in stated for value in found.values):
+        raise InvalidInput("the reason states a value of the rows, and stays: say why they go without it")
     if found.tags and not options.remove_tags:
         names = ", ".join(f"{name} (version {version} of {branch})" for name, (branch, version) in found.tags.items())
         raise InvalidInput(f"{main.uri}: tags hold the rows: {names}; permit remove_tags, or delete the tags")
@@ -148,12 +166,6 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
     if branches and not options.rewrite_branches:
         raise InvalidInput(
             f"{main.uri}: branches hold the rows: {', '.join(branches)}; permit rewrite_branches, or delete them"
-        )
-    if found.pins:
-        names = ", ".join(f"version {version} ({path})" for version, path in found.pins.items())
-        raise InvalidInput(
-            f"{main.uri}: running work holds the rows: {names}; try again when it is done, or delete these files if "
-            "its process has died"
         )
     if found.detached:
         names = ", ".join(map(str, found.detached))
@@ -216,6 +228,7 @@ class _Erasing:
         self._report = report
         self._tainted: NamedFiles | None = None
         self._others: frozenset[str] = frozenset()
+        self._refused: tuple[str, ...] = ()
         self._branches_with_empty_version: set[str] = set()
         """The branches on which a version that changes nothing was committed, once each."""
 
@@ -229,15 +242,9 @@ class _Erasing:
         found = self._take_rounds(found)
         proof = self._prove(found)
         main = found.main.head
-        refused: tuple[str, ...] = ()
         with_values = frozenset(map(main.store.uri_of, proof.data_files_with_values))
         if found.is_clean and self._search.taint_files_with_dropped_columns(found, with_values):
-            try:
-                found = self._take_rounds(self._search.run(main))
-            except (InvalidInput, UnsafePath, UnsupportedFeature) as error:
-                refused = (f"further rounds were refused: {error}",)
-                found = self._search.run(main)  # rounds before may have changed the newest versions
-                self._sweep(found)
+            found = self._take_rounds(self._search.run(main))
             proof = self._prove(found)
         self._report = self._report.with_values(
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -250,19 +257,29 @@ class _Erasing:
             searched_fragments=self._search.num_fragments,
             searched_values=proof.num_values,
             files=proof.files,
-            unproven=(*refused, *proof.unproven),
-            waits_for_writers=not refused and proof.waits_for_writers,
+            unproven=(*self._refused, *proof.unproven),
+            waits_for_writers=not self._refused and proof.waits_for_writers,
         )
         self._report.save(reference_store(found.main.head))
         return self._report
 
     def _take_rounds(self, found: Holdings) -> Holdings:
+        """Take rounds, sweep, and return what the last search found; remember why rounds were refused."""
+        try:
+            found = self._rounds(found)
+        except (InvalidInput, UnsafePath, UnsupportedFeature) as error:
+            self._refused = (f"further rounds were refused: {error}",)
+            found = self._search.run(found.main.head)  # rounds before may have changed the newest versions
+        self._sweep(found)
+        return found
+
+    def _rounds(self, found: Holdings) -> Holdings:
         """Take rounds while they find something to change, and return what the last search found."""
-        main, permitted = found.main.head, ErasureOptions(**{**vars(self._options), "at_most_rows": None})
+        main = found.main.head
         for _ in range(_MOST_ROUNDS):
             if found.is_clean:
                 break
-            self._others |= check_permitted(found, permitted)
+            self._others |= _check_round(found, self._options)
             with suppress(RetryableConflict, VersionNotFound):  # the next round plans anew
                 if heads := [branch for branch in found.branches if self._can_mend(branch)]:
                     for branch in heads:
@@ -272,7 +289,6 @@ class _Erasing:
             before, found = found, self._search.run(main)
             if _what_holds(found) == _what_holds(before):
                 break  # the proof names what holds the rows
-        self._sweep(found)
         return found
 
     def _prove(self, found: Holdings) -> Proof:
@@ -348,17 +364,20 @@ class _Erasing:
         self._report = self._report.with_values(committed_versions=committed)
 
     def _remove_holders(self, found: Holdings) -> None:
-        """Remove the older versions that hold the rows, and their tags. What they name is removed in the end."""
+        """Remove the older versions that hold the rows, and their tags. What they name is removed in the end.
+
+        Versions that running work keeps stay.
+        """
         self._remember_files(found)
         store = writable_reference_store(found.main.head)
-        going = {(branch.name, version) for branch in found.branches for version in branch.removable}
+        going = {(branch.name, version) for branch in found.branches for version in branch.removable_now}
         for name, place in found.tags.items():
             if place in going:
                 with suppress(ReferenceNotFound):  # somebody else deleted it
                     delete_tag(store, name)
                 self._add_names(removed_tags=[name])
         for branch in found.branches:
-            if versions := branch.removable:
+            if versions := branch.removable_now:
                 options = CleanupOptions(
                     versions=versions,
                     error_if_tagged_old_versions=False,
@@ -372,7 +391,7 @@ class _Erasing:
         """Remember the files of the versions that go: another branch's folder is not looked at by their clean-up."""
         tainted = self._tainted = self._tainted or NamedFiles(found.main.head.uri)
         for branch in found.branches:
-            for version in branch.removable:
+            for version in branch.removable_now:
                 tainted.add(branch.head.at(version).manifest, branch.head.uri)
 
     def _sweep(self, found: Holdings) -> None:

@@ -67,7 +67,10 @@ class Why:
 
 @dataclass
 class BranchHoldings:
-    """What holds the rows on one branch. `rows` are physical offsets of the head's stored rows, by fragment."""
+    """What holds the rows on one branch. `rows` are physical offsets of the head's stored rows, by fragment.
+
+    `pins` has the path of a pin of running work, beneath the branch's root, for each holding version that one keeps.
+    """
 
     name: str
     head: Snapshot
@@ -76,6 +79,7 @@ class BranchHoldings:
     stale_indices: set[str] = field(default_factory=set)
     holding: dict[int, Why] = field(default_factory=dict)
     clean: set[int] = field(default_factory=set)
+    pins: dict[int, str] = field(default_factory=dict)
 
     @property
     def live_rows(self) -> dict[int, BitMap]:
@@ -107,6 +111,11 @@ class BranchHoldings:
             version for version, why in self.holding.items() if version != self.head.version and why.cause is not kept
         )
 
+    @property
+    def removable_now(self) -> tuple[int, ...]:
+        """The older versions to remove that no running work keeps."""
+        return tuple(version for version in self.removable if version not in self.pins)
+
 
 @dataclass
 class Holdings:
@@ -114,7 +123,6 @@ class Holdings:
 
     branches: tuple[BranchHoldings, ...]
     tags: dict[str, tuple[str, int]] = field(default_factory=dict)
-    pins: dict[int, str] = field(default_factory=dict)
     detached: dict[int, Why] = field(default_factory=dict)
     files: frozenset[str] = frozenset()
     values: frozenset[bytes] = field(default=frozenset(), repr=False)
@@ -324,7 +332,7 @@ class Search:
                 if (now is None or not is_mark_expired(info, now))  # else its process crashed
                 and (self._own_id is None or not is_pin_of_work(info.path, self._own_id))
             )
-            found.pins |= {version: pinned.pin_of(version) for version in branch_found.holding if version in pinned}
+            branch_found.pins = {each: pinned.pin_of(each) for each in branch_found.holding if each in pinned}
         return found
 
 

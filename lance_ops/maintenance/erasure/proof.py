@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from datetime import timedelta
 
 import pyarrow as pa
 
 from lance_ops.committers import open_root
-from lance_ops.core.errors import ObjectNotFound
+from lance_ops.core.errors import ObjectNotFound, VersionNotFound
 from lance_ops.core.file_names import (
     DATA_DIR,
     DELETIONS_DIR,
@@ -42,7 +43,7 @@ from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.store import ObjectInfo
+from lance_ops.store import ObjectInfo, path_beneath
 
 __all__ = ["Proof", "named_by_versions", "prove"]
 
@@ -81,7 +82,8 @@ class ReadFile:
 class Proof:
     """Every remaining file, what is not proven, how many values were looked for, and the data files that have one.
 
-    It `waits_for_writers` if only young files that no version names are not proven.
+    It `waits_for_writers` if only young files that no version names, and versions that running work keeps with their
+    files, are not proven.
     """
 
     files: tuple[ExaminedFile, ...]
@@ -99,7 +101,7 @@ def prove(
     `predicate` finds the rows in data files that no version names; None if the main branch lacks its columns.
     """
     values = tuple(sorted(found.values))
-    named = named_by_versions(found)
+    named, kept = named_by_versions(found), _kept_by_running_work(found)
     listed = [info for info in main.store.list() if info.path not in own_paths]
     now = main.store.now()
     young = {info.path for info in listed if now - info.modified < _LONGEST_WAIT}
@@ -137,10 +139,18 @@ def prove(
             examined = "holds an erased value"
             if directory == DATA_DIR:
                 data_files.append(read.path)
-            unproven.append((read.path, f"an erased value stands in its bytes{_remedy(directory)}"))
+            remedy = _remedy(directory)
+            if read.path in kept:
+                waiting.add(read.path)
+                remedy = ", and running work keeps a version that needs it"
+            unproven.append((read.path, f"an erased value stands in its bytes{remedy}"))
         files.append(ExaminedFile(read.path, read.size_bytes, read.sha256, examined))
-    for name, why in _left(found):
-        unproven.append((name, str(why)))
+    for name, why, pin in _left(found):
+        if pin:
+            waiting.add(name)
+        unproven.append(
+            (name, f"running work keeps it ({pin}): erase again when it is done; {why}" if pin else str(why))
+        )
     sentences = tuple(f"{name}: {why}" for name, why in unproven)
     waits = bool(waiting) and waiting.issuperset(name for name, _ in unproven)
     return Proof(tuple(files), sentences, len(values), tuple(data_files), waits)
@@ -155,12 +165,25 @@ def named_by_versions(found: Holdings) -> NamedFiles:
     return named
 
 
-def _left(found: Holdings) -> Iterator[tuple[str, Why]]:
+def _kept_by_running_work(found: Holdings) -> NamedFiles:
+    """Return the files of the versions that hold the rows and that running work keeps, with their manifests."""
+    kept = NamedFiles(found.main.head.uri)
+    for branch in found.branches:
+        head = branch.head
+        for version in branch.pins:
+            with suppress(VersionNotFound):  # the work has ended, and a clean-up removed the version
+                kept.add(head.at(version).manifest, head.uri)
+                kept.paths.add(path_beneath(kept.root, head.store.uri_of(head.committer.location(version))) or "")
+    return kept
+
+
+def _left(found: Holdings) -> Iterator[tuple[str, Why, str]]:
+    """Yield what holds the rows, why, and the path of a pin that keeps it; "" if none does."""
     for branch in found.branches:
         for version, why in branch.holding.items():
-            yield f"version {version} of {branch.name}", why
+            yield f"version {version} of {branch.name}", why, branch.pins.get(version, "")
     for version, why in found.detached.items():
-        yield f"detached version {version}", why
+        yield f"detached version {version}", why, ""
 
 
 def _read_files(task: ProofTask) -> list[ReadFile]:

@@ -58,7 +58,8 @@ class ErasureReport:
 
     `committed_versions` has the last version that the erasure committed on each branch that it rewrote. `also_held_by`
     has the roots of other datasets, such as a clone's source, whose files stored the rows: they were left alone. If
-    only young files without a version are not proven, the report `waits_for_writers`, who may commit or remove them.
+    only young files without a version are not proven, or versions that running work keeps, the report
+    `waits_for_writers`: they may commit or remove the files, and end.
     """
 
     id: str

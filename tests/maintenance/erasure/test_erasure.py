@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_ops
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import HeldByRunningWork, InvalidInput
 from lance_ops.fragment import write_fragments
 from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_versions
 from lance_ops.maintenance.compaction import execute_rewrite
@@ -187,7 +187,7 @@ def test_a_file_with_the_rows_that_no_version_names_is_not_proven_unless_it_may_
 
 def test_versions_that_a_pin_keeps_with_later_ones_are_refused(people: lance_ops.LanceDataset) -> None:
     second = people.checkout_version(2).snapshot
-    with pinned_with_later(second), pytest.raises(InvalidInput, match=r"running work .* version 5 \(.*/2-later-"):
+    with pinned_with_later(second), pytest.raises(HeldByRunningWork, match=r" version 5 of main \(.*/2-later-"):
         erase(people.snapshot, Subject(f"name = '{SUBJECT}'"), ALL)
 
 
