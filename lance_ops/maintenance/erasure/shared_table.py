@@ -4,7 +4,8 @@
 
 Threads use the table of the process that began the erasure. A runner with workers sends each task through a pickle.
 There, a table of more than 64 KiB is in a file while the erasure runs, and each worker process reads it once and holds
-it, with what was made of it, for the next tasks. Smaller tables travel with the tasks.
+it, with what was made of it, for the next tasks. A worker is not told when the erasure ends, so it forgets a table one
+minute after the last task began that used it. Smaller tables travel with the tasks.
 
 The file is encrypted: an erasure must not leave another copy of what it erases if its process dies. Each byte is
 combined by XOR with one of the stream that SHAKE-256 makes of a random secret of 32 bytes. The secret is used for one
@@ -17,12 +18,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from datetime import timedelta
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,8 +46,9 @@ _FEW_BYTES = 64 << 10
 _SUFFIX = ".sealed"
 _SECRET_BYTES = 32
 _LEFT_BY_A_CRASH = timedelta(days=7)
-_HELD_TABLES = 2
+_MOST_HELD = 2
 """The keys and the values to look for are all that an erasure shares."""
+_SECONDS_HELD = 60.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,44 @@ class _Held:
         return found
 
 
+class _HeldTables:
+    """The tables that this process read from files, until a minute after their last use; the last used is last."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[_Place, tuple[_Held, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, place: _Place) -> _Held:
+        """Return a table, which is read if it is not held; raise as `SharedTable.table` does."""
+        with self._lock:
+            known = self._tables.pop(place, None)
+            held = _read(place) if known is None else known[0]
+            self._tables[place] = held, time.monotonic()
+            while len(self._tables) > _MOST_HELD:
+                self._tables.popitem(last=False)
+            if known is None:
+                self._look_later(place, _SECONDS_HELD)
+        return held
+
+    def _look_later(self, place: _Place, seconds: float) -> None:
+        timer = threading.Timer(seconds, self._forget_if_unused, (place,))
+        timer.daemon = True
+        timer.start()
+
+    def _forget_if_unused(self, place: _Place) -> None:
+        with self._lock:
+            if place not in self._tables:
+                return
+            left = self._tables[place][1] + _SECONDS_HELD - time.monotonic()
+            if left > 0:
+                self._look_later(place, left)
+            else:
+                del self._tables[place]
+
+
+_HELD_TABLES = _HeldTables()
+
+
 class SharedTable:
     """A table in memory; if it is stored, its pickle is its place. See this module."""
 
@@ -99,7 +140,7 @@ class SharedTable:
     def _loaded(self) -> _Held:
         if self._held is None:
             assert self._place is not None
-            self._held = _read(self._place)
+            self._held = _HELD_TABLES.get(self._place)
         return self._held
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
@@ -131,7 +172,6 @@ def _write(store: Store, path: str, storage_options: dict[str, str], table: pa.T
     return _Place(store.uri, path, secret, hashlib.sha256(data).digest(), tuple(sorted(storage_options.items())))
 
 
-@lru_cache(_HELD_TABLES)
 def _read(place: _Place) -> _Held:
     store = open_root(place.uri, dict(place.storage_options)).store
     data = _combined(store.get(place.path), place.secret)

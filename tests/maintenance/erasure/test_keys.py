@@ -286,14 +286,16 @@ def test_a_sealed_file_that_a_crash_left_goes_when_it_is_old(dataset_uri: str) -
     assert f"_lance_ops/erasures/{young.name}" in [file.path for file in report.files]
 
 
-def test_a_sealed_file_with_other_bytes_or_without_any_is_an_error(dataset_uri: str) -> None:
+def test_a_sealed_file_with_other_bytes_or_without_any_is_an_error(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     main = lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri).snapshot
     with shared(main, pa.table({"id": np.arange(100_000)}), PicklingRunner()) as keys:
         (path,) = sealed(dataset_uri)
         there: SharedTable = pickle.loads(pickle.dumps(keys))
         assert len(pickle.dumps(keys)) < 1000
         assert there.table.equals(keys.table)
-        shared_table._read.cache_clear()
+        monkeypatch.setattr(shared_table, "_HELD_TABLES", shared_table._HeldTables())  # as in another process
         content = bytearray(path.read_bytes())
         content[777] ^= 1
         path.write_bytes(content)

@@ -1,0 +1,76 @@
+"""A worker process holds the keys that it read for its next tasks, and forgets them when the erasure has ended."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import weakref
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.maintenance.erasure import shared_table
+from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
+from tests.pickling_runner import PicklingRunner
+
+KEYS = pa.table({"id": np.arange(100_000)})
+
+
+@pytest.fixture(autouse=True)
+def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_table, "_HELD_TABLES", shared_table._HeldTables())
+
+
+@pytest.fixture
+def sent(dataset_uri: str) -> Iterator[bytes]:
+    """What a task of a runner with workers gets of the keys."""
+    main = lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri).snapshot
+    with shared(main, KEYS, PicklingRunner()) as keys:
+        yield pickle.dumps(keys)
+
+
+def held_by_a_task(sent: bytes) -> weakref.ref[object]:
+    there: SharedTable = pickle.loads(sent)
+    assert there.made(len) == len(KEYS)
+    return weakref.ref(there._loaded())
+
+
+def test_keys_are_forgotten_a_while_after_the_last_task_that_used_them(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_table, "_SECONDS_HELD", 0.5)
+    first = held_by_a_task(sent)
+    begun = time.monotonic()
+    while first() is not None and time.monotonic() < begun + 60:
+        time.sleep(0.05)
+    assert first() is None
+    assert time.monotonic() - begun >= 0.4
+    assert held_by_a_task(sent)() is not None, "the next task reads the file again"
+
+
+def test_each_use_keeps_the_keys_for_the_whole_time(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(shared_table, "time", SimpleNamespace(monotonic=lambda: now))
+    first, tables = held_by_a_task(sent), shared_table._HELD_TABLES
+    (place,) = tables._tables
+    now += shared_table._SECONDS_HELD - 1
+    assert held_by_a_task(sent)() is first()
+    now += 2
+    tables._forget_if_unused(place)
+    assert first() is not None
+    now += shared_table._SECONDS_HELD
+    tables._forget_if_unused(place)
+    assert first() is None
+
+
+def test_at_most_the_keys_and_the_values_to_look_for_are_held(dataset_uri: str) -> None:
+    main = lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri).snapshot
+    found = []
+    for _ in range(3):
+        with shared(main, KEYS, PicklingRunner()) as keys:
+            found.append(held_by_a_task(pickle.dumps(keys)))
+    assert [each() is not None for each in found] == [False, True, True]
