@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 
@@ -24,6 +24,7 @@ from lance_ops.core.errors import (
     ObjectNotFound,
     ReferenceNotFound,
     RetryableConflict,
+    StoreError,
     UnsafePath,
     UnsupportedFeature,
     VersionNotFound,
@@ -84,11 +85,17 @@ class ErasureOptions:
 def plan_erasure(snapshot: Snapshot, subject: Subject, runner: Runner | None = None) -> Holdings:
     """Find the versions, files and indices that hold the rows, on every branch. This changes nothing.
 
-    With a runner that has workers, many keys are in an encrypted file meanwhile; see `shared_table`. Raises
-    `InvalidFilter` for a filter or keys that the newest version of the main branch does not understand.
+    With a runner that has workers, many keys are in an encrypted file meanwhile; see `shared_table`. If it cannot be
+    written, because credentials only read, threads of this process search instead of the runner. Raises `InvalidFilter`
+    for a filter or keys that the newest version of the main branch does not understand.
     """
     main, used = open_branch(snapshot, None), runner or InThreads()
-    with subject.shared(main, used) as known:
+    with ExitStack() as sharing:
+        try:
+            known = sharing.enter_context(subject.shared(main, used))
+        except StoreError:
+            used = InThreads()
+            known = sharing.enter_context(subject.shared(main, used))
         known.bind(main)
         return Search(known, used, interrupted_erasure(reference_store(main), known)).run(main)
 

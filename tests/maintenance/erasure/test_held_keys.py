@@ -1,4 +1,4 @@
-"""A worker process holds the keys that it read for its next tasks, and forgets them when the erasure has ended."""
+"""Keys are in a file for workers, which hold them for a while and then forget them; a preview needs no file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import pickle
 import time
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.maintenance.erasure import shared_table
+from lance_ops.core.errors import StoreError, WriteRefused
+from lance_ops.maintenance.erasure import Subject, plan_erasure, shared_table
 from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
+from lance_ops.store import LocalStore
 from tests.pickling_runner import PicklingRunner
 
 KEYS = pa.table({"id": np.arange(100_000)})
@@ -74,3 +78,22 @@ def test_at_most_the_keys_and_the_values_to_look_for_are_held(dataset_uri: str) 
         with shared(main, KEYS, PicklingRunner()) as keys:
             found.append(held_by_a_task(pickle.dumps(keys)))
     assert [each() is not None for each in found] == [False, True, True]
+
+
+@pytest.mark.parametrize("error", [StoreError, WriteRefused])
+def test_a_preview_needs_no_permission_to_write(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, error: type[StoreError]
+) -> None:
+    def refuse(_: LocalStore, path: str, *__: Any, **___: Any) -> None:
+        raise error(f"cannot write {path}")
+
+    made = lance_ops.write_dataset(pa.table({"id": range(50)}), dataset_uri, max_rows_per_file=10)
+    before = sorted(Path(dataset_uri).rglob("*"))
+    for writes in ("put", "put_if_absent_with_callbacks", "open_writer"):
+        monkeypatch.setattr(LocalStore, writes, refuse)
+    runner = PicklingRunner()
+    assert plan_erasure(made.snapshot, Subject.of_keys(KEYS), runner).num_live_rows == 50
+    assert runner.jobs == []
+    assert sorted(Path(dataset_uri).rglob("*")) == before
+    with pytest.raises(error, match="cannot write _lance_ops/erasures/.*sealed"):
+        made.erase(keys=KEYS, on="id", reason="request 12", runner=runner)
