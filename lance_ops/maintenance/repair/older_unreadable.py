@@ -160,8 +160,8 @@ class _Survey:
         is_evident = self._is_in_history(committed, ())
         shown_by = frozenset(version for version, _ in self._between)
         is_in_history = is_evident or self._is_in_history(committed, [made_by for _, made_by in self._between])
-        if after is not None and after.transaction is not None:
-            shown_by |= {*after.transaction.operation.needed_versions}
+        if not is_evident and after is not None:
+            shown_by |= _versions_needed_by(after)
         return _Recorded(
             committed.version,
             event,
@@ -193,6 +193,15 @@ def _read(snapshot: Snapshot, version: int) -> tuple[int, CommittedVersion | Fin
         return version, manifest_finding(snapshot, version, error)
     except (VersionNotFound, UnsupportedFeature):
         return version, None
+
+
+def _versions_needed_by(committed: CommittedVersion) -> frozenset[int]:
+    """Return the versions without which nobody can work out what a version's operation did; none if it is damaged."""
+    try:
+        made_by = committed.transaction
+    except CorruptFile:
+        return frozenset()
+    return frozenset() if made_by is None else frozenset(made_by.operation.needed_versions)
 
 
 def _has_work(transaction: Transaction | None) -> bool:
