@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,64 @@ def test_columns_and_fields_are_cast_in_pieces(numbers: lance_ops.LanceDataset) 
     with pytest.raises(InvalidInput, match="does not fit"):
         numbers.alter_columns({"path": "x", "data_type": pa.int8()}, runner=Cluster())
     assert pieces(numbers) == []
+
+
+def test_a_piece_without_live_rows_has_values_where_nulls_are_not_allowed(dataset_uri: str) -> None:
+    inner = pa.field("a", pa.int64(), nullable=False)
+    schema = pa.schema([pa.field("x", pa.int64(), nullable=False), pa.field("s", pa.struct([inner]), nullable=False)])
+    rows = [{"x": x, "s": {"a": x}} for x in range(ROWS)]
+    dataset = lance_ops.write_dataset(pa.Table.from_pylist(rows, schema), dataset_uri)
+    dataset.delete("x < 20")
+    runner = Cluster()
+    dataset.alter_columns(
+        {"path": "x", "data_type": pa.int16()}, {"path": "s.a", "data_type": pa.int32()}, runner=runner
+    )
+    added = _schema_without_nulls()
+    dataset.add_columns(lance_ops.BatchUDF(_values_without_nulls, added), ["x"], runner=runner)
+    assert [num_tasks for _, num_tasks in runner.jobs] == [10, 1, 10, 1]
+    table = lance_ops.dataset(dataset.uri).to_table()
+    assert [str(table.schema.field(name).type) for name in ("x", "s")] == ["int16", "struct<a: int32 not null>"]
+    assert table.select(["x", "s"]).to_pylist() == rows[20:]
+    assert (
+        table.select(added.names).to_pylist()
+        == _values_without_nulls(table.combine_chunks().to_batches()[0]).to_pylist()
+    )
+    dataset.validate()
+    assert lance_ops.dataset(dataset.uri).verify().findings == ()
+
+
+def _schema_without_nulls() -> pa.Schema:
+    number = pa.field("item", pa.float32(), nullable=False)
+    types = {
+        "text": pa.string(),
+        "truth": pa.bool_(),
+        "hash": pa.binary(4),
+        "price": pa.decimal128(9, 2),
+        "vector": pa.list_(number, 2),
+        "list": pa.list_(number),
+        "words": pa.list_(pa.field("item", pa.struct([pa.field("w", pa.string(), nullable=False)]), nullable=False), 2),
+        "pair": pa.struct([number, pa.field("note", pa.string())]),
+        "word": pa.dictionary(pa.int8(), pa.string()),
+    }
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+def _values_without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = [
+        {
+            "text": f"text {x}",
+            "truth": x % 2 == 0,
+            "hash": x.to_bytes(4),
+            "price": Decimal(x),
+            "vector": [x, 1],
+            "list": [x] * (x % 3),
+            "words": [{"w": f"{x}"}, {"w": "b"}],
+            "pair": {"item": x, "note": None},
+            "word": "ab"[x % 2],
+        }
+        for x in batch["x"].to_pylist()
+    ]
+    return pa.RecordBatch.from_pylist(rows, _schema_without_nulls())
 
 
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2"])
