@@ -34,6 +34,7 @@ def test_duplicates_are_counted_with_the_most_frequent_keys(run: Any, repeated: 
     some = first(run("SHOW DUPLICATES IN seen ON (id, s) WHERE n >= 3 OR n = 1 WITH (examples = 0)"))
     assert some == {"num_keys": 1, "num_rows": 2, "num_surplus_rows": 1, "examples": []}
     assert first(run("SHOW DUPLICATES IN seen ON (n)"))["num_keys"] == 0
+    assert first(run("SHOW DUPLICATES IN seen ON (id, s, ID)")) == found
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,13 @@ def _delete_duplicates(statement: Statement) -> DataFrame:
 
 
 def _table_and_columns(statement: Statement, *keywords: str) -> tuple[LanceDataset, list[str]]:
-    """Read one of the keywords, the name of a Lance table, ON and columns of it; open the table."""
+    """Read one of the keywords, the name of a Lance table, ON and columns of it, each once; open the table."""
     reader = statement.reader
     if reader.accept_any(*keywords) is None:
         raise reader.error(" or ".join(keywords))
     opened = statement.tables.open(statement.lance_table())
     reader.expect("ON")
-    return opened, statement.column_paths(opened)
+    return opened, list(dict.fromkeys(statement.column_paths(opened)))
 
 
 DUPLICATE_STATEMENTS = (
