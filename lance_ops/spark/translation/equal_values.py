@@ -99,7 +99,7 @@ def compares_keys_alike(given: StructType, table: Schema) -> bool:
     """Return whether Spark and a merge of this library find the same keys equal.
 
     `given` are the keys of the source, under their names in the table. The merge casts them to the table's types, and
-    fails for a number that does not fit: `rows_with_possible_keys` leaves it out. A key of nanoseconds must have whole
+    fails for a value that does not fit: `rows_with_possible_keys` leaves it out. A key of nanoseconds must have whole
     microseconds: see `check_whole_microseconds`.
     """
     for field, sent in zip(given, arrow_schema_of(given), strict=True):
@@ -115,7 +115,7 @@ def compares_keys_alike(given: StructType, table: Schema) -> bool:
 
 
 def rows_with_possible_keys(rows: DataFrame, keys: Iterable[str], table: Schema) -> DataFrame:
-    """Leave out the rows with a number or a moment as key that the table's type does not have: it equals no key."""
+    """Leave out the rows with a key that the table's type does not have, since it equals no key of the table."""
     conditions = (_condition_of_key(rows.schema[key], table.field(key).arrow_type) for key in keys)
     for condition in conditions:
         rows = rows if condition is None else rows.where(condition)
@@ -125,8 +125,10 @@ def rows_with_possible_keys(rows: DataFrame, keys: Iterable[str], table: Schema)
 def _condition_of_key(key: StructField, stored: pa.DataType) -> str | None:
     """Return the condition of Spark's SQL that a key has a value of the table's type; None if each one has."""
     name = quoted_path(key.name)
-    if pa.types.is_timestamp(stored):
-        return _is_moment(name, stored)
+    if pa.types.is_timestamp(stored) or pa.types.is_duration(stored):
+        return _is_time_of(name, stored)
+    if pa.types.is_fixed_size_binary(stored):
+        return f"octet_length({name}) = {stored.byte_width}"
     possible, wanted = _range(arrow_schema_of(StructType([key])).field(0).type), _range(stored)
     if possible is None or wanted is None or (wanted[0] <= possible[0] and possible[1] <= wanted[1]):
         return None
@@ -135,12 +137,17 @@ def _condition_of_key(key: StructField, stored: pa.DataType) -> str | None:
     return f"{name} BETWEEN {least} AND {most}"
 
 
-def _is_moment(name: str, stored: pa.TimestampType) -> str | None:
-    """Return the condition that a moment in microseconds is one of a type; see `_condition_of_key`."""
+def _is_time_of(name: str, stored: pa.TimestampType | pa.DurationType) -> str | None:
+    """Return the condition that a moment or a duration in microseconds is one of a type; see `_condition_of_key`."""
     if stored.unit == "us":
         return None
     if stored.unit != "ns":
         return f"date_part('SECOND', {name}) % {_SECONDS[stored.unit]}BD = 0"
+    if pa.types.is_duration(stored):
+        least, most = (
+            f"make_dt_interval(0, 0, 0, {sign}{_MOST_OF_NANOSECONDS.total_seconds():.6f}BD)" for sign in ("-", "")
+        )
+        return f"{name} BETWEEN {least} AND {most}"
     kind, zone = ("TIMESTAMP_NTZ", "") if stored.tz is None else ("TIMESTAMP", "Z")
     least, most = (f"{kind} '{_EPOCH + sign * _MOST_OF_NANOSECONDS}{zone}'" for sign in (-1, 1))
     return f"{name} BETWEEN {least} AND {most}"

@@ -119,6 +119,8 @@ def test_a_delete_finds_the_values_that_spark_finds_equal(
         ),
         (pa.timestamp("ms", "UTC"), "SELECT timestamp_micros(7000 + 500 * CAST(e AS BIGINT)) FROM halves"),
         (pa.timestamp("s"), "SELECT NULL UNION ALL SELECT NULL WHERE false"),
+        (pa.duration("s"), "SELECT make_dt_interval(0, 0, 0, 7 - e / 2) FROM halves"),
+        (pa.duration("ms"), "SELECT make_dt_interval(0, 0, 0, 0.007 - CAST(e AS INT) * 0.0005) FROM halves"),
     ],
     ids=str,
 )
@@ -135,6 +137,17 @@ def test_keys_of_a_type_with_more_values_are_joined_by_key(
     assert first(run(f"DELETE FROM keyed WHERE k IN ({query})")) == {"num_affected_rows": num_deleted}
     left = LanceDataset(lake / "keyed.lance").to_table().cast(pa.schema([("k", "int64")]))["k"].to_pylist()
     assert left == [7, 8, None][num_deleted:]
+
+
+def test_bytes_of_another_length_are_no_key_of_a_fixed_length(run: Any, lake: Path) -> None:
+    keys = pa.array([b"ab", b"a\0", None], pa.binary(2))
+    write_dataset(pa.table({"k": keys, "x": pa.array([1, 2, 3], pa.int32())}), lake / "keyed.lance")
+    found = "SELECT * FROM VALUES (X'6162', 7), (X'61', 8), (X'616200', 9), (NULL, 9) AS s(k, x)"
+    run(f"MERGE INTO keyed USING ({found}) s ON keyed.k = s.k WHEN MATCHED THEN UPDATE SET *")
+    left = [(b"ab", 7), (b"a\0", 2), (None, 3)]
+    assert sorted(LanceDataset(lake / "keyed.lance").to_table()["x"].to_pylist()) == [2, 3, 7]
+    assert first(run(f"DELETE FROM keyed WHERE k IN (SELECT k FROM ({found}))")) == {"num_affected_rows": 1}
+    assert LanceDataset(lake / "keyed.lance").to_table()["k"].to_pylist() == [key for key, _ in left[1:]]
 
 
 @pytest.mark.parametrize(

@@ -305,9 +305,19 @@ def test_a_key_between_two_units_of_the_table_is_neither_matched_nor_inserted(sp
     assert LanceDataset(lake / "keyed.lance").version == 1
 
 
-def test_a_moment_beyond_nanoseconds_is_no_key_of_them(spark: SparkSession, lake: Path) -> None:
-    write_dataset(pa.table({"k": pa.array([1_000], pa.timestamp("ns", "UTC")), "x": [1]}), lake / "keyed.lance")
-    source = "(SELECT TIMESTAMP '9999-12-31 00:00:00' AS k UNION ALL SELECT timestamp_micros(1))"
+@pytest.mark.parametrize(
+    ("kind", "far", "near"),
+    [
+        (pa.timestamp("ns", "UTC"), "TIMESTAMP '9999-12-31 00:00:00'", "timestamp_micros(1)"),
+        (pa.duration("ns"), "INTERVAL '-200000 00:00:00' DAY TO SECOND", "make_dt_interval(0, 0, 0, 0.000001)"),
+    ],
+    ids=str,
+)
+def test_a_time_beyond_nanoseconds_is_no_key_of_them(
+    spark: SparkSession, lake: Path, kind: pa.DataType, far: str, near: str
+) -> None:
+    write_dataset(pa.table({"k": pa.array([1_000], kind), "x": [1]}), lake / "keyed.lance")
+    source = f"(SELECT {far} AS k UNION ALL SELECT {near})"
     on = f"MERGE INTO keyed t USING {source} n ON t.k = n.k"
     sql(spark, f"{on} WHEN MATCHED THEN UPDATE SET x = 5", runner=InThreads())
     assert LanceDataset(lake / "keyed.lance").to_table()["x"].to_pylist() == [5]
