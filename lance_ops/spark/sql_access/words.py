@@ -96,6 +96,7 @@ def _begins_query(reader: Reader, at: int) -> bool:
     if before == "(":
         opener = words[at - 2] if at > 1 else None
         is_query = opener is None or not opener.is_name or opener.upper in _BEFORE_BRACKET
+        is_query = is_query or _is_behind_target(reader, at - 1)
     elif first == "INSERT":
         is_query = before not in ("INTO", "OVERWRITE", "SELECT", ",", ".")
     else:
@@ -105,6 +106,19 @@ def _begins_query(reader: Reader, at: int) -> bool:
         return False
     reader.path("a table")
     return reader.next is None or reader.next.upper in _BEHIND_TABLE
+
+
+def _is_behind_target(reader: Reader, at: int) -> bool:
+    """Return whether the words before a position are an INSERT up to the name of its table, or to BY NAME behind it."""
+    reader.at = 0
+    if not reader.accept("INSERT") or reader.accept_any("INTO", "OVERWRITE") is None:
+        return False
+    reader.accept("TABLE")
+    if reader.next is None or not reader.next.is_name:
+        return False
+    reader.path("a table")
+    reader.accept("BY", "NAME")
+    return reader.at == at
 
 
 def _words(text: str) -> Iterator[Word]:
