@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_ops import changing, transactions, writing
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.merge_source import TakesFrames, paths_of
+from lance_ops.changing import columns as column_changes
 from lance_ops.changing import merge_insert
 from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.committers import MANIFEST_STORE_OPTION, open_root
@@ -90,7 +91,7 @@ def staged_row_values(
 
     `data` is what `row_value_source` returns. Raises `InvalidInput` for data without a column of keys, or with nothing
     else, and `SchemaMismatch` naming a column that is to be replaced and is not there, or a column or field of a struct
-    that the data lacks.
+    that the data lacks. Raises `UnsupportedFeature` for a column of blobs that cannot be in a file of its own.
     """
     taker = _taker(runner, data)
     names = list(data.columns) if taker is not None else data.schema.names
@@ -116,6 +117,10 @@ def staged_row_values(
             else:
                 if replaces and not isinstance(data, _RowFiles):
                     merge_insert.check_struct_fields(data.schema, target.schema.fields)
+                if replaces:
+                    column_changes.check_no_blobs(
+                        Schema(tuple(each for each in target.schema.fields if each.name in chosen))
+                    )
                 like = target.schema.to_arrow_storage() if replaces else None
                 stage = _empty_stage(data.schema, chosen, like, uri, options, version)
                 if isinstance(data, _RowFiles):
@@ -167,6 +172,7 @@ def _empty_stage(
             raise SchemaMismatch(f"column {lacking!r} is not in the table (which has {', '.join(like.names)})")
         given = pa.schema([like.field(name) for name in names])
     stored = writing.table_schema(pa.schema([pa.field(changing.ROW_KEY, pa.uint64()), *given]), version)
+    column_changes.check_no_blobs(stored)
     return writing.create_dataset(open_root(uri, options), stored, PendingFiles(), version)
 
 

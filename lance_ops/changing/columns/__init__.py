@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
     from lance_ops.changing.columns.backfill import (
         backfill_request,
+        check_no_blobs,
         plan_backfill,
         run_backfill,
         write_columns,
@@ -61,6 +62,7 @@ __all__ = [
     "bind_replaced_values",
     "change_schema",
     "changed_schema",
+    "check_no_blobs",
     "drop_columns",
     "files_to_keep",
     "fragments_with_column_files",
@@ -95,6 +97,7 @@ _MODULES = {
     "bind_replaced_values": "value_replacement",
     "change_schema": "evolution",
     "changed_schema": "evolution",
+    "check_no_blobs": "backfill",
     "drop_columns": "alter",
     "files_to_keep": "add",
     "fragments_with_column_files": "column_file",

@@ -286,11 +286,20 @@ def _in_batches(found: Iterable[ScannedRows], batch_size: int | None) -> Iterato
         yield from (rows.slice(at, batch_size) for at in range(0, len(rows), batch_size))
 
 
-def _check_can_add(snapshot: Snapshot, columns: Schema) -> None:
-    """Raise `UnsupportedFeature` for columns that cannot be in a file of their own."""
+def check_no_blobs(columns: Schema) -> None:
+    """Raise `UnsupportedFeature` for a column of blobs of file version 2.2, which cannot be in a file of its own."""
     blob = next((field for field in columns.fields if field.holds_blobs_v2), None)
     if blob is not None:
-        raise UnsupportedFeature("blobs in a separate column file", f"column {blob.name!r}")
+        raise UnsupportedFeature(
+            "blobs of file version 2.2 in a separate column file (replace whole rows by merge_insert, write a new "
+            "table with the column, or add one of plain binary values)",
+            f"column {blob.name!r}",
+        )
+
+
+def _check_can_add(snapshot: Snapshot, columns: Schema) -> None:
+    """Raise `UnsupportedFeature` for columns that cannot be in a file of their own."""
+    check_no_blobs(columns)
     if snapshot.file_version is not FileVersion.V2_0:
         return
     for field in columns.fields:  # a reader of 2.0 looks for all fields of a struct in the file that lists the struct

@@ -63,8 +63,8 @@ def sql(
     path; no plan of Spark shows them. `raw_storage_options` are fsspec's options for the files of COPY INTO. The runner
     executes the tasks of changes and of maintenance; it is `OnSpark` of the session by default. Changes happen at once;
     queries are as lazy as `spark.sql`. `blob_handling` is as in `lance_ops.spark.table`, for the tables that the
-    statement's queries read. By default the queries of INSERT and CREATE TABLE and the source of MERGE read the bytes
-    of blobs, and every other query, condition and value reads descriptions.
+    statement's queries read. By default the queries of INSERT, CREATE TABLE and ADD | UPDATE COLUMNS … FROM and the
+    source of MERGE read the bytes of blobs, and every other query, condition and value reads descriptions.
 
     Raises `InvalidInput` where a statement on a Lance table does not parse, `UnsupportedFeature` naming what is
     understood for one that is not, and what the verb of the statement raises. The errors of Spark are its own.

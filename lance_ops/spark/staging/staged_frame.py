@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.changing import ROW_KEY
+from lance_ops.changing.columns import check_no_blobs
 from lance_ops.changing.merge_insert import check_key_casts, check_struct_fields
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
@@ -86,18 +87,22 @@ def write_row_values(
 
     The columns have the types that a new table would have, by hints in their metadata too, or with `replaces` those of
     the table `target`. Raises `SchemaMismatch` naming a column that `target` lacks, or with new columns one that it
-    has, a field of a struct that the DataFrame lacks, a name that is there twice, or a key that is no row's.
+    has, a field of a struct that the DataFrame lacks, a name that is there twice, or a key that is no row's, and
+    `UnsupportedFeature` for a column of blobs that cannot be in a file of its own.
     """
     rule = session_case_rule(session)
     _check_unambiguous(frame, [key, *names], rule)
     chosen = frame.select(*(quoted_path(name) for name in names))
     if replaces:
         check_struct_fields(arrow_schema_of(chosen.schema), target.schema.fields)
-        given = _part_of(session, chosen, target).to_arrow_storage()
+        replaced = _part_of(session, chosen, target)
+        check_no_blobs(replaced)
+        given = replaced.to_arrow_storage()
     else:
         _check_names_are_new(names, target, rule)
         given = schema_from_spark(arrow_schema_of(chosen.schema))
     schema = table_schema(pa.schema([pa.field(ROW_KEY, pa.uint64()), *given]), version)
+    check_no_blobs(schema)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
     keyed = frame.select(frame[quoted_path(key)].alias(ROW_KEY), *(quoted_path(name) for name in names))
     write_with(keyed, uri, "append", {}, storage_options, on_progress=on_progress)

@@ -10,8 +10,9 @@ import pytest
 
 import lance_ops
 from lance_ops.api import LanceDataset, write_dataset
-from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.spark import create_view, sql, table
+from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
+from lance_ops.runners import InThreads
+from lance_ops.spark import OnSpark, create_view, sql, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +72,34 @@ def test_a_merge_brings_the_bytes_of_its_source_by_key_and_by_join(run: Any, doc
         " WHEN NOT MATCHED THEN INSERT (id, content) VALUES (s.id + 10, s.content)"
     )
     assert bytes_of(docs, "t") == {1: b"a", 2: LONG, 3: LONG, 13: None}
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+@pytest.mark.parametrize("source", ["docs_2_1", "docs_2_2"])
+def test_values_by_row_bring_the_bytes(spark: SparkSession, docs: Path, source: str, in_tasks: bool) -> None:
+    runner = OnSpark(spark) if in_tasks else InThreads()
+    write_dataset(pa.table({"id": [1, 2, 3]}), docs / "t.lance", data_storage_version="2.1")
+    for name, verb in (("t", "ADD"), ("docs_2_1", "UPDATE")):
+        rows = f"SELECT old._rowid, new.content FROM {name} old JOIN {source} new ON old.id = new.id + 1"
+        sql(spark, f"ALTER TABLE {name} {verb} COLUMNS content FROM ({rows})", runner=runner)
+    added = LanceDataset(docs / "t.lance").to_table(blob_handling="all_binary")["content"].to_pylist()
+    assert added == [None, b"a", LONG]
+    assert bytes_of(docs, "docs_2_1") == {1: b"a", 2: b"a", 3: LONG}
+
+
+def test_blobs_that_no_column_file_can_hold_are_refused(spark: SparkSession, docs: Path) -> None:
+    write_dataset(pa.table({"id": [1, 2]}), docs / "t.lance", data_storage_version="2.2")
+    source = "FROM t JOIN docs_2_2 s ON t.id = s.id"
+    for text in (
+        f"ALTER TABLE t ADD COLUMNS content FROM (SELECT t._rowid, s.content {source})",
+        "ALTER TABLE docs_2_2 UPDATE COLUMNS content FROM (SELECT _rowid, content FROM docs_2_2)",
+    ):
+        with pytest.raises(UnsupportedFeature, match="'content': blobs of file version 2.2 .*merge_insert.* new table"):
+            sql(spark, text)
+    with pytest.raises(UnsupportedFeature, match="'content': blobs of file version 2.2"):
+        sql(spark, text, runner=InThreads())
+    sql(spark, f"ALTER TABLE t ADD COLUMNS c FROM (SELECT t._rowid, CAST(s.content AS BINARY) AS c {source})")
+    assert LanceDataset(docs / "t.lance").to_table()["c"].to_pylist() == [b"a", LONG]
 
 
 def test_a_caller_chooses_what_queries_read_of_blobs(spark: SparkSession, run: Any, docs: Path) -> None:
