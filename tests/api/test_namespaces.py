@@ -71,13 +71,13 @@ def test_names_that_differ_in_case_alone_are_found(tmp_path: Path) -> None:
         make(f"memory://lake-of-cases/{name}.lance")
     in_folder = open_namespace(tmp_path)
     for namespace in (in_folder, open_namespace(str(tmp_path / "*.lance"))):
-        assert namespace.names_like("flights") == ["FLIGHTS", "Flights"]
-        assert namespace.names_like("Weather") == ["weather"]
-        assert namespace.names_like("planes") == []
-    assert open_namespace({"Flights": "memory://f"}).names_like("flights") == ["Flights"]
+        assert [*namespace.tables_like("flights")] == ["FLIGHTS", "Flights"]
+        assert [*namespace.tables_like("Weather")] == ["weather"]
+        assert [*namespace.tables_like("planes")] == []
+    assert [*open_namespace({"Flights": "memory://f"}).tables_like("flights")] == ["Flights"]
     beneath_a_prefix = open_namespace("memory://lake-of-cases")
-    assert beneath_a_prefix.names_like("WEATHER") == ["weather"]
-    assert beneath_a_prefix.names_like("Flights") == ["Flights"]
+    assert [*beneath_a_prefix.tables_like("WEATHER")] == ["weather"]
+    assert [*beneath_a_prefix.tables_like("Flights")] == ["Flights"]
 
 
 def test_a_pattern_names_the_datasets_that_match(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_each_part_of_a_pattern_matches_one_folder(make: Making) -> None:
     namespace = open_namespace(make("") + "/lake/*/tables/*.lance")
     assert namespace.list_tables() == ["flights", "tides"]
     assert namespace.describe_table("flights").location == flights
-    assert namespace.names_like("FLIGHTS") == ["flights"]
+    assert [*namespace.tables_like("FLIGHTS")] == ["flights"]
     for name in ("boats", "cats", "dogs", "begun", "FLIGHTS", "flights.lance", "", "tables/flights", ".."):
         assert not namespace.table_exists(name)
     with pytest.raises(DatasetNotFound, match=r"no table 'boats'.*flights, tides"):
@@ -112,7 +112,7 @@ def test_only_the_levels_with_wildcards_are_listed(
         assert count(lambda: namespace.table_exists("tides")) == {"LIST": 3}
         # The folders of lake, those of the two folders of tables, and the versions in each table.
         assert count(namespace.list_tables) == {"LIST": 1 + 2 + 3}
-        assert count(lambda: namespace.names_like("TIDES")) == {"LIST": 1 + 2 + 1}
+        assert count(lambda: namespace.tables_like("TIDES")) == {"LIST": 1 + 2 + 1}
         assert count(lambda: open_namespace(f"{bucket}/lake/sea/tables", options).list_tables()) == {"LIST": 2}
         assert namespace.list_tables() == ["flights", "planes", "tides"]
         # No listing has what is beneath a folder, but that of a table's versions.

@@ -68,20 +68,25 @@ class Namespace(ABC):
     def table_exists(self, name: str) -> bool:
         """Return whether the name is known; the table itself is not opened."""
 
-    def names_like(self, name: str) -> list[str]:
-        """Return the names of tables that are `name`, or differ from it in case alone.
+    def find_table(self, name: str) -> TableDescription | None:
+        """Return where a table is; None if the name is not known. The table itself is not opened."""
+        return self.declare_table(name) if self.table_exists(name) else None
+
+    def tables_like(self, name: str) -> dict[str, TableDescription]:
+        """Return where the tables are whose names are `name`, or differ from it in case alone; by name, in order.
 
         A namespace that cannot list cheaply may try `name` and its lower case alone.
         """
-        return [each for each in self.list_tables() if each.lower() == name.lower()]
+        return {each: self.declare_table(each) for each in self.list_tables() if each.lower() == name.lower()}
 
     def describe_table(self, name: str) -> TableDescription:
         """Return where a table is; raise `DatasetNotFound` naming the tables that exist."""
-        if not self.table_exists(name):
+        found = self.find_table(name)
+        if found is None:
             names = self.list_tables()
             shown = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
             raise DatasetNotFound(f"no table {name!r} in the namespace: it has {shown or 'none'}")
-        return self.declare_table(name)
+        return found
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class FolderNamespace(Namespace):
     """The tables `<root>/<name>.lance`.
 
     `list_tables` of an object store lists what is directly beneath the root, and asks for each table; the other methods
-    ask for one name. So there `names_like` knows `name` and its lower case alone.
+    ask for one name. So there `tables_like` knows `name` and its lower case alone.
     """
 
     root: str
@@ -120,10 +125,10 @@ class FolderNamespace(Namespace):
             return False
         return _is_dataset(found)
 
-    def names_like(self, name: str) -> list[str]:
+    def tables_like(self, name: str) -> dict[str, TableDescription]:
         if isinstance(open_store(self.root, self.storage_options), LocalStore):
-            return super().names_like(name)
-        return [each for each in sorted({name, name.lower()}) if self.table_exists(each)]
+            return super().tables_like(name)
+        return {each: self.declare_table(each) for each in sorted({name, name.lower()}) if self.table_exists(each)}
 
 
 @dataclass(frozen=True)
@@ -141,16 +146,21 @@ class PatternNamespace(Namespace):
         return sorted(self._places())
 
     def declare_table(self, name: str) -> TableDescription:
-        place = self._places(name).get(name)
-        if place is None:
+        found = self.find_table(name)
+        if found is None:
             raise InvalidInput(f"a pattern says no place for a new table {name!r}: create it by its path")
-        return TableDescription(place, self.storage_options)
+        return found
 
     def table_exists(self, name: str) -> bool:
-        return name in self._places(name)
+        return self.find_table(name) is not None
 
-    def names_like(self, name: str) -> list[str]:
-        return sorted(each for each in self._places(name, any_case=True) if each.lower() == name.lower())
+    def find_table(self, name: str) -> TableDescription | None:
+        place = self._places(name).get(name)
+        return None if place is None else TableDescription(place, self.storage_options)
+
+    def tables_like(self, name: str) -> dict[str, TableDescription]:
+        places = sorted(self._places(name, any_case=True).items())
+        return {each: TableDescription(at, self.storage_options) for each, at in places if each.lower() == name.lower()}
 
     def _places(self, name: str | None = None, *, any_case: bool = False) -> dict[str, str]:
         """Return where the tables are by name, at least those with the given name, if there is one, in any case."""

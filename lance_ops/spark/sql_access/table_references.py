@@ -133,6 +133,7 @@ class Tables:
     pinned: Mapping[str, int] = field(default_factory=dict)
     has_quoted_names: bool = False
     blob_handling: BlobHandling | None = None
+    _places: dict[tuple[str, bool], TableDescription | None] = field(default_factory=dict, repr=False, compare=False)
 
     def reading(self, snapshot: Snapshot) -> Tables:
         """Return the same names, of which those of this table, by path or by name, mean this version."""
@@ -169,9 +170,9 @@ class Tables:
         """Return where the table is; None if the name is not one of a Lance table."""
         name = parts[-1]
         is_path = len(parts) == 2 and parts[0].lower() == FORMAT
-        stored = self._stored_name(name, after_spark=not is_path) if is_path or len(parts) == 1 else None
-        if self.namespace is not None and stored is not None:
-            return self.namespace.declare_table(stored)
+        stored = self._stored_table(name, after_spark=not is_path) if is_path or len(parts) == 1 else None
+        if stored is not None:
+            return stored
         return self.at(name) if is_path else None
 
     def place(self, parts: tuple[str, ...], *, named: bool) -> TableDescription | None:
@@ -180,22 +181,28 @@ class Tables:
             return self.find(parts) or self.at(parts[1])
         if len(parts) > 1 or self.namespace is None:
             return None
-        stored = self._stored_name(parts[0])
-        return self.namespace.declare_table(stored or parts[0]) if stored is not None or named else None
+        stored = self._stored_table(parts[0])
+        return self.namespace.declare_table(parts[0]) if stored is None and named else stored
 
-    def _stored_name(self, name: str, *, after_spark: bool = False) -> str | None:
-        """Return the namespace's spelling of a table's name by the session's case rule; None if it has no such table.
+    def _stored_table(self, name: str, *, after_spark: bool = False) -> TableDescription | None:
+        """Return the table of the namespace that has a name by the session's case rule; None if there is none.
 
         With `after_spark` a table or view of Spark comes before a name that differs in case. Raises `InvalidInput` if
-        several tables have the name in other cases.
+        several tables have the name in other cases. The namespace is asked once for each name.
         """
         if self.namespace is None:
             return None
-        if self.namespace.table_exists(name):
-            return name
-        if "/" in name or self.case_rule is CaseRule.SENSITIVE:
-            return None
-        found = self.namespace.names_like(name)
+        asked = name, after_spark
+        if asked not in self._places:
+            self._places[asked] = self._place_in(self.namespace, name, after_spark=after_spark)
+        return self._places[asked]
+
+    def _place_in(self, namespace: Namespace, name: str, *, after_spark: bool) -> TableDescription | None:
+        """Ask the namespace; see `_stored_table`."""
+        table = namespace.find_table(name)
+        if table is not None or "/" in name or self.case_rule is CaseRule.SENSITIVE:
+            return table
+        found = namespace.tables_like(name)
         if found and after_spark and self.session.catalog.tableExists(quoted_path(name)):
             return None
         if len(found) > 1:
@@ -203,7 +210,7 @@ class Tables:
                 f"SQL on a Lance table: {name!r} may be any of the tables {', '.join(found)}: write the name as the "
                 "namespace does"
             )
-        return found[0] if found else None
+        return next(iter(found.values()), None)
 
     def at(self, uri: str) -> TableDescription:
         """Return the table at a path or URI; raise `InvalidInput`, without showing it, if it holds a secret."""

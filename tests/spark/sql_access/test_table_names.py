@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
 from lance_ops.api import LanceDataset, write_dataset
+from lance_ops.api.namespaces import PatternNamespace
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.runners import InThreads
 from lance_ops.spark import sql
 
 if TYPE_CHECKING:
@@ -75,6 +77,35 @@ def test_a_name_is_matched_with_case_where_the_session_does(spark: SparkSession,
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         sql(spark, "SELECT * FROM tides", namespace=lake)
     assert sql(spark, "SELECT x FROM Tides", namespace=lake).collect()[0][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "num_walks"),
+    [
+        ("SELECT a.x FROM Tides a JOIN Tides b ON a.x = b.x", 1),
+        ("SELECT x FROM tides UNION SELECT x FROM tides", 2),  # the second walk looks at names in any case
+        ("SELECT a.x FROM shown a JOIN shown b ON a.x = b.x", 2),
+        ("INSERT INTO Tides SELECT x FROM Tides", 1),
+        ("DELETE FROM Tides WHERE x IN (SELECT x + 1 FROM Tides)", 1),
+    ],
+)
+def test_the_folders_of_a_pattern_are_walked_once_for_a_name(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, query: str, num_walks: int
+) -> None:
+    spark.sql("SELECT 1L AS x").createOrReplaceTempView("shown")
+    walks: list[str] = []
+
+    def places(namespace: PatternNamespace, *args: Any, **kwargs: Any) -> dict[str, str]:
+        walks.append(query)
+        return walk(namespace, *args, **kwargs)
+
+    walk = PatternNamespace._places
+    monkeypatch.setattr(PatternNamespace, "_places", places)
+    try:
+        sql(spark, query, namespace=f"{lake}/*.lance", runner=InThreads()).collect()
+    finally:
+        spark.catalog.dropTempView("shown")
+    assert len(walks) == num_walks
 
 
 def test_tables_of_the_namespace_are_shown_in_the_form_of_spark(spark: SparkSession, lake: Path) -> None:
