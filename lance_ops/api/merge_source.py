@@ -33,7 +33,16 @@ from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import PendingFiles
 
-__all__ = ["MergeSource", "TakesFrames", "merge_source", "paths_of", "read_keys", "stored_files", "stored_rows"]
+__all__ = [
+    "MergeSource",
+    "TakesFrames",
+    "check_stored_keys",
+    "merge_source",
+    "paths_of",
+    "read_keys",
+    "stored_files",
+    "stored_rows",
+]
 
 MergeSource: TypeAlias = "pa.Table | by_tasks.SourceRows"
 """Rows in memory, or rows that tasks read."""
@@ -64,9 +73,12 @@ class TakesFrames(Protocol):
         """Write a data frame, or only these columns of it, as a new dataset.
 
         The dataset has the types of `like`, and spells names as `like` does. Raises `SchemaMismatch` for one of the
-        `keys` that the cast to its type in `like` may change, and `UnsupportedFeature` for one of which `like` has
-        values that a data frame cannot hold.
+        `keys` that the cast to its type in `like` may change.
         """
+        ...
+
+    def check_stored_keys(self, target: Snapshot, keys: Sequence[str]) -> None:
+        """Raise `UnsupportedFeature` for a key of which `target` has values that a data frame cannot hold."""
         ...
 
     def write_row_values(
@@ -116,6 +128,16 @@ def merge_source(
         yield _rows_of(stage, data, schema, runner, on)
     finally:
         stage.clear()
+
+
+def check_stored_keys(target: Snapshot, data: Any, keys: Sequence[str], runner: Runner | None) -> None:
+    """Check the keys of a version that data of `merge_source` is merged into, if it is not the one of the source.
+
+    Raises `UnsupportedFeature` for a key of which the version has values that the data frame cannot hold.
+    """
+    taker = _taker(runner, data)
+    if taker is not None:
+        taker.check_stored_keys(target, keys)
 
 
 @contextmanager
@@ -245,6 +267,7 @@ class _Stage:
     def frame(self, data: Any, runner: TakesFrames, on: tuple[str, ...]) -> by_tasks.SourceRows:
         """Write a data frame, or only its columns `on`."""
         _check_has(data.columns, self._keys)
+        runner.check_stored_keys(self._target, self._joined)
         uri = self._new_uri()
         runner.write_frame(data, self._target, uri, self.storage_options, on, self._joined)
         return by_tasks.SourceRows.of(Snapshot.open(uri, storage_options=self.storage_options))

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from lance_ops.core.records import dataclass
 from lance_ops.spark import staging
 from lance_ops.spark.tasks import WorkerTasks
+from lance_ops.spark.translation import check_whole_microseconds
 
 if TYPE_CHECKING:
     from lance_ops.core.versions import FileVersion
@@ -51,6 +52,10 @@ class OnSpark(WorkerTasks):
     ) -> None:
         """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
         staging.write_frame(self, frame, like, uri, storage_options, columns, keys)
+
+    def check_stored_keys(self, target: Snapshot, keys: Sequence[str]) -> None:
+        """Raise `UnsupportedFeature` for a key of which the table has nanoseconds, as tasks find: Spark cuts them."""
+        check_whole_microseconds("a merge by key", target, keys, self)
 
     def write_row_values(
         self,

@@ -163,6 +163,30 @@ def test_keys_of_nanoseconds_match_only_where_spark_cuts_none(
     assert not [path for path in Path(dataset_uri, "data").iterdir() if path.is_dir()]
 
 
+def test_nanoseconds_that_another_writer_adds_are_found_before_another_attempt(
+    spark: SparkSession, dataset_uri: str
+) -> None:
+    def rows(*nanoseconds: int) -> pa.Table:
+        return pa.table({"at": pa.array(nanoseconds, pa.timestamp("ns")), "x": [1] * len(nanoseconds)})
+
+    class Overtaken(OnSpark):
+        """Another writer changes a row of the merge and adds one while the first attempt runs its tasks."""
+
+        def map(self, *args: Any, **kwargs: Any) -> Any:
+            other = lance_ops.dataset(dataset_uri)
+            if other.version == 1:
+                other.update({"x": "7"})
+                other.insert(rows(3_001))
+            return super().map(*args, **kwargs)
+
+    dataset = lance_ops.write_dataset(rows(2_000), dataset_uri)
+    frame = spark.sql("SELECT timestamp_micros(id)::TIMESTAMP_NTZ AS at, 5L AS x FROM range(2, 4)")
+    upsert = dataset.merge_insert("at").when_matched_update_all().when_not_matched_insert_all()
+    with pytest.raises(UnsupportedFeature, match="key 'at', whose values are not all whole microseconds"):
+        upsert.execute(frame, runner=Overtaken(spark))
+    assert lance_ops.dataset(dataset_uri).count_rows() == 2
+
+
 def test_rows_are_deleted_by_a_key_within_a_struct(spark: SparkSession, dataset_uri: str) -> None:
     rows = [{"id": at, "place": {"x": at, "y": "y"}} for at in range(6)]
     dataset = lance_ops.write_dataset(pa.Table.from_pylist(rows), dataset_uri, max_rows_per_file=2)

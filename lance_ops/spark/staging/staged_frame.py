@@ -21,7 +21,6 @@ from lance_ops.spark.frame_write import write_with
 from lance_ops.spark.tasks import WorkerTasks
 from lance_ops.spark.translation import (
     arrow_schema_of,
-    check_whole_microseconds,
     quoted_path,
     schema_from_spark,
     session_case_rule,
@@ -46,7 +45,6 @@ def write_frame(
 
     Spark's tasks cast and write the rows, as those of an append to `like` would. Raises `SchemaMismatch` naming a
     column that the DataFrame or `like` does not have, or one of `keys` that the cast to its type in `like` may change.
-    Raises `UnsupportedFeature` for one of which `like` has values that Spark cuts, as tasks of the runner find.
     """
     session = runner.session
     rule = session_case_rule(session)
@@ -56,7 +54,6 @@ def write_frame(
         raise SchemaMismatch(f"the DataFrame has no column {', '.join(missing)}: it has {', '.join(frame.columns)}")
     _check_unambiguous(frame, columns, rule)
     check_key_casts(arrow_schema_of(frame.schema), keys, like.schema.to_arrow_storage())
-    check_whole_microseconds("a merge by key", like, keys, runner)
     chosen = frame.select(*map(quoted_path, columns)) if columns else frame
     version = like.file_version
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
