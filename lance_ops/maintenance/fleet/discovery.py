@@ -1,7 +1,7 @@
 """Find the tables beneath a root, whoever made them: every folder that holds `_versions/`.
 
-A table's branches lie within it and are no tables of their own. Links of a local disk are not followed. An object store
-has no folders, so all objects beneath the root are listed.
+A table's branches lie within it and are no tables of their own. Links of a local disk are not followed. In an object
+store each folder above a table, and each table's own, is listed by a request; what is beneath a table is not.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping
 
 from lance_ops.core.errors import DatasetNotFound
 from lance_ops.core.file_names import VERSIONS_DIR
-from lance_ops.store import LocalStore, open_store
+from lance_ops.core.map_ordered import map_ordered
+from lance_ops.store import LocalStore, Store, open_store
 
 __all__ = ["ROOT_ITSELF", "find_tables"]
 
 ROOT_ITSELF = "."
 """The name of a table whose folder is the root."""
+
+_AT_ONCE = 16  # requests
 
 
 def find_tables(root: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -25,21 +28,11 @@ def find_tables(root: str, storage_options: Mapping[str, str] | None = None) -> 
     Raises `DatasetNotFound` for a folder that is not there, and for a prefix of an object store without any object.
     """
     store = open_store(root, storage_options)
-    if isinstance(store, LocalStore):
-        if not os.path.isdir(store.root):
-            raise DatasetNotFound(f"{store.uri}: there is no such folder: give one that has Lance tables beneath it")
-        return tuple(sorted(_walk(store.root)))
-    marker = f"/{VERSIONS_DIR}/"
-    found: set[str] = set()
-    is_empty = True
-    for info in store.list():
-        is_empty = False
-        table, is_manifest, _ = f"/{info.path}".partition(marker)
-        if is_manifest:
-            found.add(table.lstrip("/"))
-    if is_empty:
-        raise DatasetNotFound(f"{store.uri}: no object is there: give a prefix that has Lance tables beneath it")
-    return tuple(sorted(table or ROOT_ITSELF for table in found if not _lies_within(table, found)))
+    if not isinstance(store, LocalStore):
+        return tuple(sorted(_walk_store(store)))
+    if not os.path.isdir(store.root):
+        raise DatasetNotFound(f"{store.uri}: there is no such folder: give one that has Lance tables beneath it")
+    return tuple(sorted(_walk(store.root)))
 
 
 def _walk(root: str) -> Iterator[str]:
@@ -49,7 +42,17 @@ def _walk(root: str) -> Iterator[str]:
             below.clear()
 
 
-def _lies_within(table: str, tables: set[str]) -> bool:
-    """Return whether a folder is a branch of another table."""
-    parts = table.split("/") if table else []
-    return any("/".join(parts[:length]) in tables for length in range(len(parts)))
+def _walk_store(store: Store) -> Iterator[str]:
+    """Yield the tables of an object store, level by level; the folders of a level are listed side by side."""
+    level = [""]
+    while level:
+        names_of = list(map_ordered(store.list_folders, level, min(_AT_ONCE, len(level)), _AT_ONCE))
+        if level == [""] and not names_of[0] and not store.list_names("", 1):
+            raise DatasetNotFound(f"{store.uri}: no object is there: give a prefix that has Lance tables beneath it")
+        below = []
+        for folder, names in zip(level, names_of, strict=True):
+            if VERSIONS_DIR in names:
+                yield folder or ROOT_ITSELF
+            else:
+                below += [f"{folder}/{name}".lstrip("/") for name in names]
+        level = below

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger, TableRecord
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
-from lance_ops.store import open_store
+from lance_ops.store import MemoryStore, ObjectInfo, Store, open_store
 
 DONE, WAITING, FAILED, QUIET = (
     FleetStatus.DONE,
@@ -374,9 +375,33 @@ def test_tables_in_an_object_store_are_found_by_their_manifests(memory_fleet: st
     assert maintain(memory_fleet, policy=policy).count(DONE) == 2
 
 
+def test_folders_above_tables_are_listed_and_nothing_beneath_tables(
+    memory_fleet: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance_ops.dataset(f"{memory_fleet}/c").create_branch("b")
+    open_store(memory_fleet).put("a/raw/1.csv", b"1")
+    asked: list[str] = []
+    listings: list[str] = []
+
+    def folders(store: Store, directory: str) -> Sequence[str]:
+        asked.append(directory)
+        return Store.list_folders(store, directory)
+
+    def listed(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
+        listings.append(prefix)
+        return list_all(store, prefix)
+
+    list_all = MemoryStore.list
+    monkeypatch.setattr(MemoryStore, "list_folders", folders)
+    monkeypatch.setattr(MemoryStore, "list", listed)
+    assert find_tables(memory_fleet) == ("a/b", "c")
+    assert sorted(asked) == ["", "a", "a/b", "a/raw", "c"]
+    assert len(listings) == len(asked), "each folder is one request"
+
+
 @pytest.fixture
-def memory_fleet() -> str:
-    root = "memory://a-fleet-of-tests"
+def memory_fleet(request: pytest.FixtureRequest) -> str:
+    root = f"memory://{request.node.name}"
     for name in ("a/b", "c"):
         lance_ops.write_dataset(pa.table({"id": range(20)}), f"{root}/{name}", max_rows_per_file=2)
     return root
