@@ -21,14 +21,16 @@ from lance_ops.spark.data_source import BlobHandling, check_blob_handling
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.session_kind import check_is_running, is_switched_on
 from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
+from lance_ops.spark.sql_access.index_statements import INDEX_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
 from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
+from lance_ops.spark.sql_access.shown_tables import DESCRIBE_STATEMENTS, SHOW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.table_definition import ALTERATION_STATEMENTS, CREATION_STATEMENTS
 from lance_ops.spark.sql_access.table_references import Tables
-from lance_ops.spark.sql_access.table_statements import TABLE_STATEMENTS
 from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, with_selects
 
 __all__ = ["sql", "use_namespace"]
@@ -215,7 +217,11 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None
     *COPY_STATEMENTS,
     *MERGE_STATEMENTS,
     *REFERENCE_STATEMENTS,
-    *TABLE_STATEMENTS,
+    *CREATION_STATEMENTS,
+    *ALTERATION_STATEMENTS,
+    *INDEX_STATEMENTS,
     *MAINTENANCE_STATEMENTS,
+    *SHOW_STATEMENTS,
+    *DESCRIBE_STATEMENTS,
 )
 """Which words begin a statement, and what executes it; None says that it is about no Lance table."""

@@ -267,6 +267,13 @@ class Reader:
         """Read all that is left, and return its text."""
         return self.until(what=what)
 
+    def in_brackets(self, what: str) -> str:
+        """Read brackets and all that is in them; return the text in them."""
+        self.expect("(")
+        text = self.until(what=what)
+        self.expect(")")
+        return text
+
     def between(self, begin: int, end: int) -> str:
         """Return the text of the words at these positions."""
         return self.text[self.words[begin].start : self.words[end - 1].stop]

@@ -23,7 +23,7 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
 )
 from lance_ops.spark import OnSpark, create_view, sql
-from lance_ops.spark.sql_access import table_statements
+from lance_ops.spark.sql_access.table_definition import creation
 from lance_ops.spark.sql_access.table_references import Tables
 from tests.pickling_runner import PicklingRunner
 from tests.spark.sql_access.shown_rows import first, stored
@@ -135,7 +135,7 @@ def test_a_table_that_another_session_creates_meanwhile_is_kept(
     run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     write_dataset(pa.table({"x": [7]}), str(lake / "late.lance"))
-    monkeypatch.setattr(table_statements, "_is_there", lambda *_: False)
+    monkeypatch.setattr(creation, "_is_there", lambda *_: False)
     run(f"CREATE TABLE IF NOT EXISTS lance.`{lake}/late.lance` {columns}")
     assert LanceDataset(lake / "late.lance").to_table()["x"].to_pylist() == [7]
     with pytest.raises(DatasetAlreadyExists, match="CREATE OR REPLACE TABLE writes a new version"):

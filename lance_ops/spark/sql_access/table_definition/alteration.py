@@ -1,137 +1,32 @@
-"""CREATE TABLE from columns, a query or another table; ALTER TABLE; and SHOW TABLES."""
+"""ALTER TABLE: columns, properties, and names of versions."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
-from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructType, VarcharType
+from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from lance_ops.api import LanceDataset
-from lance_ops.api.namespaces import TableDescription
-from lance_ops.core.errors import (
-    DatasetAlreadyExists,
-    DatasetNotFound,
-    InvalidInput,
-    UnsupportedFeature,
-)
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
-from lance_ops.spark.data_source import WriteMode
-from lance_ops.spark.frame_write import create_table, write_with
 from lance_ops.spark.sql_access.expressions import parse_expression
-from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.queries import run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATIONS
 from lance_ops.spark.sql_access.statement import Statement, check_has_no_addresses, read_key
-from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
-from lance_ops.spark.sql_access.words import Kind, Reader
+from lance_ops.spark.sql_access.table_definition.declared_columns import declared_arrow_schema, declared_columns
+from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.table_query import TableQuery
-from lance_ops.spark.translation import arrow_schema_of, quoted_path, schema_from_spark
+from lance_ops.spark.translation import quoted_path
 
-__all__ = ["TABLE_STATEMENTS"]
+__all__ = ["ALTERATION_STATEMENTS"]
 
-_CLONES = ("DEEP", "SHALLOW", "CLONE")
 _FILE_VERSION = "data_storage_version"
-_TABLES = "namespace string not null, tableName string not null, isTemporary boolean not null"
-
-
-def _create_table(statement: Statement) -> DataFrame | None:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [(columns)] [USING lance] [TBLPROPERTIES (…)] [AS query], or a clone.
-
-    A name of the namespace needs USING lance. Properties are the options of a write.
-    """
-    reader = statement.reader
-    replace = reader.accept("OR", "REPLACE")
-    if not reader.accept("TABLE"):
-        return None
-    keep = reader.accept("IF", "NOT", "EXISTS")
-    parts = reader.path("a table")
-    if reader.accept("LIKE") and statement.table() is not None:
-        raise UnsupportedFeature("CREATE TABLE … LIKE a Lance table (write USING lance AS SELECT * FROM t LIMIT 0)")
-    if any(reader.peek(word) for word in _CLONES):
-        return _clone(statement, parts, keep=keep, replace=replace)
-    columns = _in_brackets(statement) if reader.peek("(") else None
-    using = reader.name("a format").lower() if reader.accept("USING") else None
-    table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)
-    if table is None:
-        return lance_query(reader.text, statement.tables.to_write())
-    options: dict[str, str] = {}
-    while reader.accept_any("TBLPROPERTIES", "OPTIONS"):
-        options |= statement.properties()
-    query = reader.rest("a query") if reader.accept("AS") else None
-    reader.end()
-    if (columns is None) == (query is None):
-        raise InvalidInput("SQL on a Lance table: CREATE TABLE needs columns with their types, or AS and a query")
-    if keep and not replace and _is_there(statement, table):
-        return statement.nothing()
-    mode: WriteMode = "overwrite" if replace else "create"
-    try:
-        if query is None:
-            declared = _declared(columns or "")
-            create_table(statement.tables.session, declared, table.location, mode, options, table.storage_options)
-        else:
-            rows, given = run_query(query, statement.tables.to_write()), table.storage_options
-            write_with(rows, table.location, mode, options, given, on_progress=statement.on_progress)
-    except DatasetAlreadyExists:
-        if not keep:
-            raise DatasetAlreadyExists(
-                f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns"
-            ) from None
-    return statement.nothing()
-
-
-def _clone(statement: Statement, parts: tuple[str, ...], *, keep: bool, replace: bool) -> DataFrame | None:
-    """CREATE TABLE [IF NOT EXISTS] t [DEEP | SHALLOW] CLONE s [VERSION AS OF n]; a deep clone copies files by tasks."""
-    reader = statement.reader
-    is_deep = reader.accept_any("DEEP", "SHALLOW") != "SHALLOW"
-    reader.expect("CLONE")
-    source = statement.table()
-    target = None if source is None else statement.tables.place(parts, named=True)
-    if source is None or target is None:
-        return lance_query(reader.text, statement.tables)
-    clause = read_version_clause(reader)
-    reader.end()
-    if replace:
-        raise UnsupportedFeature("CREATE OR REPLACE TABLE … CLONE (write CREATE OR REPLACE TABLE … AS SELECT * FROM …)")
-    if keep and _is_there(statement, target):
-        return statement.nothing()
-    opened, options = statement.tables.open(source, clause), target.storage_options
-    if is_deep:
-        made = opened.deep_clone(target.location, opened.version, options, runner=statement.runner)
-    else:
-        made = opened.shallow_clone(target.location, opened.version, options)
-    return statement.result("path string, source_version bigint", [(made.uri, opened.version)])
-
-
-def _drop_table(statement: Statement) -> None:
-    """Refuse DROP TABLE [IF EXISTS] of a Lance table: Spark, which does not know the table, may do nothing."""
-    statement.reader.accept("IF", "EXISTS")
-    table = statement.table()
-    if table is not None and _is_there(statement, table):
-        raise UnsupportedFeature(
-            f"DROP of a Lance table (lance_ops.LanceDataset.drop({table.location!r}) removes it with all versions)"
-        )
-
-
-def _is_there(statement: Statement, table: TableDescription) -> bool:
-    try:
-        statement.tables.open(table)
-    except DatasetNotFound:
-        return False
-    return True
-
-
-def _in_brackets(statement: Statement) -> str:
-    reader = statement.reader
-    reader.expect("(")
-    text = reader.until(what="columns")
-    reader.expect(")")
-    return text
 
 
 def _alter_table(statement: Statement) -> DataFrame | None:
@@ -158,13 +53,13 @@ def _add_columns(statement: Statement, opened: LanceDataset) -> None:
         _add_values(statement, opened, lambda table: source(statement, table))
         return
     if reader.peek("("):
-        _add_nulls(statement, opened, _in_brackets(statement))
+        _add_nulls(statement, opened, reader.in_brackets("columns"))
         return
     begin = reader.at
     name = reader.name("a column with its type, or AS and an expression")
     if reader.accept("AS"):
         statement.check_new_name(opened, name)
-        expression = _in_brackets(statement)
+        expression = reader.in_brackets("an expression")
         reader.end()
         _add_values(statement, opened, lambda table: _computed_values(statement, table, name, expression))
     else:
@@ -197,7 +92,7 @@ def _computed_values(statement: Statement, opened: LanceDataset, name: str, expr
 
 
 def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None:
-    declared = _declared(columns)
+    declared = declared_columns(columns)
     for field in declared.fields:
         statement.check_new_name(opened, field.name)
         if not field.nullable:
@@ -205,7 +100,7 @@ def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None
                 f"ADD COLUMN {field.name} NOT NULL: the table's rows have no values of it; add it without NOT NULL, "
                 f"give it values by UPDATE, and then ALTER COLUMN {field.name} SET NOT NULL"
             )
-    opened.add_columns(_arrow_schema(declared))
+    opened.add_columns(declared_arrow_schema(declared))
 
 
 def _update_columns(statement: Statement, opened: LanceDataset) -> None:
@@ -279,7 +174,7 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
     reader = statement.reader
     path = statement.column_path(opened)
     if reader.accept("TYPE"):
-        data_type = _arrow_schema(_one_type(reader.rest("a type"))).field(0).type
+        data_type = declared_arrow_schema(_one_type(reader.rest("a type"))).field(0).type
         opened.alter_columns({"path": path, "data_type": data_type}, runner=statement.runner)
     elif reader.accept("DROP", "NOT", "NULL"):
         reader.end()
@@ -292,7 +187,7 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
 
 def _one_type(text: str) -> StructType:
     """Return a column of the type that a text names; raise `InvalidInput` if it says more than a type."""
-    declared = _declared(f"x {text}")
+    declared = declared_columns(f"x {text}")
     if len(declared.fields) > 1 or not declared.fields[0].nullable or declared.fields[0].metadata:
         raise InvalidInput(f"ALTER COLUMN … TYPE {text}: give one type, and change other things by other statements")
     return declared
@@ -330,69 +225,6 @@ def _keys(reader: Reader) -> list[str]:
     return keys
 
 
-def _declared(columns: str) -> StructType:
-    """Return the columns that Spark's words declare.
-
-    Raises `UnsupportedFeature` for a NOT NULL within one, a text of bounded length, and a collation.
-    """
-    declared = StructType.fromDDL(columns)
-    assert isinstance(declared, StructType)
-    for column in declared.fields:
-        if isinstance(column.dataType, CharType | VarcharType):
-            raise UnsupportedFeature(
-                f"column {column.name} of type {column.dataType.simpleString()} (declare it STRING)"
-            )
-        if isinstance(column.dataType, StringType) and column.dataType.simpleString() != "string":
-            raise UnsupportedFeature(f"a collation of column {column.name} (tables compare the bytes of texts)")
-        path = next(_required_within(column.dataType), None)
-        if path is not None:
-            raise UnsupportedFeature(
-                f"NOT NULL of a struct's field, {column.name}.{path} (leave it out, or declare the column NOT NULL)"
-            )
-    return declared
-
-
-def _required_within(kind: DataType) -> Iterator[str]:
-    """Yield the paths of struct fields, at any depth of a type, that are declared NOT NULL."""
-    if isinstance(kind, StructType):
-        for field in kind.fields:
-            if not field.nullable:
-                yield field.name
-            yield from (f"{field.name}.{path}" for path in _required_within(field.dataType))
-    elif isinstance(kind, ArrayType):
-        yield from (f"element.{path}" for path in _required_within(kind.elementType))
-    elif isinstance(kind, MapType):
-        yield from (f"value.{path}" for path in _required_within(kind.valueType))
-
-
-def _arrow_schema(declared: StructType) -> pa.Schema:
-    """Return columns in the types of a table; all are nullable."""
-    return schema_from_spark(arrow_schema_of(declared), {})
-
-
-def _show_tables(statement: Statement) -> DataFrame | None:
-    """SHOW TABLES [IN lance] [[LIKE] 'pattern']: Spark's tables and views, then those of the namespace.
-
-    The column `namespace` is `lance` for a table of the namespace, as in ``lance.`name` ``. IN lance shows these alone.
-    """
-    reader, namespace = statement.reader, statement.tables.namespace
-    database = reader.name("a database") if reader.accept_any("IN", "FROM") else None
-    if namespace is None or (database or FORMAT).lower() != FORMAT:
-        return None
-    has_pattern = reader.accept("LIKE") or (reader.next is not None and reader.next.kind is Kind.TEXT)
-    pattern = reader.literal("a pattern in quotes") if has_pattern else "*"
-    reader.end()
-    rows = [(FORMAT, name, False) for name in namespace.list_tables() if _is_like(name, pattern)]
-    own = statement.result(_TABLES, rows)
-    return own if database else statement.tables.session.sql(reader.text).union(own)
-
-
-def _is_like(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern of Spark: `*` is any text, and `|` stands between alternatives."""
-    texts = (".*".join(map(re.escape, part.strip().split("*"))) for part in pattern.split("|"))
-    return any(re.fullmatch(text, name, re.IGNORECASE) for text in texts)
-
-
 _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], None]], ...] = (
     (("ADD", "COLUMNS"), _add_columns),
     (("ADD", "COLUMN"), _add_columns),
@@ -407,10 +239,5 @@ _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], N
     *REFERENCE_ALTERATIONS,
 )
 
-TABLE_STATEMENTS = (
-    (("CREATE",), _create_table),
-    (("DROP", "TABLE"), _drop_table),
-    (("ALTER", "TABLE"), _alter_table),
-    (("SHOW", "TABLES"), _show_tables),
-)
+ALTERATION_STATEMENTS = ((("ALTER", "TABLE"), _alter_table),)
 """Which words begin a statement, and what executes it."""

@@ -1,0 +1,111 @@
+"""CREATE TABLE from columns, a query or another table, and DROP TABLE."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from lance_ops.api.namespaces import TableDescription
+from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.spark.data_source import WriteMode
+from lance_ops.spark.frame_write import create_table, write_with
+from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.table_definition.declared_columns import declared_columns
+from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
+
+__all__ = ["CREATION_STATEMENTS"]
+
+_CLONES = ("DEEP", "SHALLOW", "CLONE")
+
+
+def _create_table(statement: Statement) -> DataFrame | None:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [(columns)] [USING lance] [TBLPROPERTIES (…)] [AS query], or a clone.
+
+    A name of the namespace needs USING lance. Properties are the options of a write.
+    """
+    reader = statement.reader
+    replace = reader.accept("OR", "REPLACE")
+    if not reader.accept("TABLE"):
+        return None
+    keep = reader.accept("IF", "NOT", "EXISTS")
+    parts = reader.path("a table")
+    if reader.accept("LIKE") and statement.table() is not None:
+        raise UnsupportedFeature("CREATE TABLE … LIKE a Lance table (write USING lance AS SELECT * FROM t LIMIT 0)")
+    if any(reader.peek(word) for word in _CLONES):
+        return _clone(statement, parts, keep=keep, replace=replace)
+    columns = reader.in_brackets("columns") if reader.peek("(") else None
+    using = reader.name("a format").lower() if reader.accept("USING") else None
+    table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)
+    if table is None:
+        return lance_query(reader.text, statement.tables.to_write())
+    options: dict[str, str] = {}
+    while reader.accept_any("TBLPROPERTIES", "OPTIONS"):
+        options |= statement.properties()
+    query = reader.rest("a query") if reader.accept("AS") else None
+    reader.end()
+    if (columns is None) == (query is None):
+        raise InvalidInput("SQL on a Lance table: CREATE TABLE needs columns with their types, or AS and a query")
+    if keep and not replace and _is_there(statement, table):
+        return statement.nothing()
+    mode: WriteMode = "overwrite" if replace else "create"
+    try:
+        if query is None:
+            declared = declared_columns(columns or "")
+            create_table(statement.tables.session, declared, table.location, mode, options, table.storage_options)
+        else:
+            rows, given = run_query(query, statement.tables.to_write()), table.storage_options
+            write_with(rows, table.location, mode, options, given, on_progress=statement.on_progress)
+    except DatasetAlreadyExists:
+        if not keep:
+            raise DatasetAlreadyExists(
+                f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns"
+            ) from None
+    return statement.nothing()
+
+
+def _clone(statement: Statement, parts: tuple[str, ...], *, keep: bool, replace: bool) -> DataFrame | None:
+    """CREATE TABLE [IF NOT EXISTS] t [DEEP | SHALLOW] CLONE s [VERSION AS OF n]; a deep clone copies files by tasks."""
+    reader = statement.reader
+    is_deep = reader.accept_any("DEEP", "SHALLOW") != "SHALLOW"
+    reader.expect("CLONE")
+    source = statement.table()
+    target = None if source is None else statement.tables.place(parts, named=True)
+    if source is None or target is None:
+        return lance_query(reader.text, statement.tables)
+    clause = read_version_clause(reader)
+    reader.end()
+    if replace:
+        raise UnsupportedFeature("CREATE OR REPLACE TABLE … CLONE (write CREATE OR REPLACE TABLE … AS SELECT * FROM …)")
+    if keep and _is_there(statement, target):
+        return statement.nothing()
+    opened, options = statement.tables.open(source, clause), target.storage_options
+    if is_deep:
+        made = opened.deep_clone(target.location, opened.version, options, runner=statement.runner)
+    else:
+        made = opened.shallow_clone(target.location, opened.version, options)
+    return statement.result("path string, source_version bigint", [(made.uri, opened.version)])
+
+
+def _drop_table(statement: Statement) -> None:
+    """Refuse DROP TABLE [IF EXISTS] of a Lance table: Spark, which does not know the table, may do nothing."""
+    statement.reader.accept("IF", "EXISTS")
+    table = statement.table()
+    if table is not None and _is_there(statement, table):
+        raise UnsupportedFeature(
+            f"DROP of a Lance table (lance_ops.LanceDataset.drop({table.location!r}) removes it with all versions)"
+        )
+
+
+def _is_there(statement: Statement, table: TableDescription) -> bool:
+    try:
+        statement.tables.open(table)
+    except DatasetNotFound:
+        return False
+    return True
+
+
+CREATION_STATEMENTS = (
+    (("CREATE",), _create_table),
+    (("DROP", "TABLE"), _drop_table),
+)
+"""Which words begin a statement, and what executes it."""
