@@ -110,7 +110,8 @@ def test_an_error_of_a_write_has_the_user_s_spelling_of_an_option(dataset_uri: s
 
 def test_every_option_is_for_reading_or_writing_or_both() -> None:
     writes = {"path", "case_sensitive", "replace_where", "schema_mode", "batch", "data_storage_version", "query"}
-    writes |= {"enable_stable_row_ids", "max_rows_per_file", "max_bytes_per_file", "storage_options", "type_hints"}
+    writes |= {"enable_stable_row_ids", "max_rows_per_file", "max_bytes_per_file"}
+    writes |= {"storage_options", "type_hints", "config"}
     assert {field.name for field in fields(SourceOptions)} == writes | set(_FOR_A_READ) | {"given", "made_at_ns"}
 
 

@@ -14,7 +14,12 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader, change_stream_schema
     from lance_ops.spark.data_source.hidden_frames import without_frames
-    from lance_ops.spark.data_source.options import BlobHandling, SourceOptions, check_blob_handling
+    from lance_ops.spark.data_source.options import (
+        BlobHandling,
+        SourceOptions,
+        check_blob_handling,
+        options_of_properties,
+    )
     from lance_ops.spark.data_source.pushing_reader import PushingReader
     from lance_ops.spark.data_source.refused_stream import RefusedStream
     from lance_ops.spark.data_source.source import LanceSource
@@ -42,6 +47,7 @@ __all__ = [
     "change_schema",
     "change_stream_schema",
     "check_blob_handling",
+    "options_of_properties",
     "plan_write",
     "read_changes",
     "visible_schema",
@@ -65,6 +71,7 @@ _MODULES = {
     "change_schema": "version_changes",
     "change_stream_schema": "change_stream",
     "check_blob_handling": "options",
+    "options_of_properties": "options",
     "plan_write": "table_writer",
     "read_changes": "version_changes",
     "visible_schema": "visible_columns",

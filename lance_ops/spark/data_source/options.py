@@ -40,6 +40,8 @@ rows.
                                       and so over the rows that they inserted
     data_storage_version, enable_stable_row_ids,
     max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
+    config.<key>                      a key of the table's configuration, which the version gets that creates or
+                                      overwrites the table
     storage_options.<key>             for the object store; Spark may show them in plans, `private_format` does not
     <column>.arrow.fixed-size-list.size, <column>.arrow.float16, <column>.arrow.bfloat16, <column>.lance.encoding
                                       types of a new table, and which of its columns hold blobs, see `types`
@@ -65,19 +67,23 @@ from lance_ops.snapshot import Snapshot, snapshot_as_of
 from lance_ops.spark.translation import FRAGMENT_ID, CaseRule, is_hint
 from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 
-__all__ = ["BlobHandling", "SourceOptions", "check_blob_handling"]
+__all__ = ["BlobHandling", "SourceOptions", "check_blob_handling", "options_of_properties"]
 
 BlobHandling = Literal["all_binary", "blobs_descriptions"]
 """What a read gives of blobs: their bytes, or descriptions of where these are."""
 
 _STORAGE = "storage_options."
+_CONFIG = "config."
 _CATALOGS_OWN = frozenset(["owner", "provider"])
 _NO_CATALOG = (
     "Spark's catalog cannot hold tables of a Python source; .save(path) writes one, and "
     "lance_ops.spark.create_view(spark, name, path) gives it a name"
 )
-_NO_OPTIONS = frozenset(["storage_options", "type_hints", "given", "made_at_ns"])
+_NO_OPTIONS = frozenset(["storage_options", "type_hints", "config", "given", "made_at_ns"])
 """The fields of `SourceOptions` that no option sets by its own name."""
+_RESEMBLES = 0.75
+"""How alike a key must be to an option, as difflib measures it, to be taken for a misspelt one."""
+_HINTS = (".arrow.", ".lance.")
 _SPARKS_OWN = frozenset(["checkpointlocation"])
 _SPARKS_NAMES = {
     "versionAsOf": "version",
@@ -158,6 +164,7 @@ class SourceOptions:
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     type_hints: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The user's spelling of each option."""
     made_at_ns: int | None = None
@@ -168,14 +175,18 @@ class SourceOptions:
         """Read Spark's options; raise `InvalidInput` naming one that is unknown, missing or malformed."""
         if {key.lower() for key in options} >= _CATALOGS_OWN:
             raise InvalidInput(f"CREATE TABLE … USING lance: {_NO_CATALOG}")
-        known = {known.name for known in fields(cls)} - _NO_OPTIONS | {*_SCHEMA_SWITCHES}
+        known = _known_names()
         values: dict[str, Any] = {}
         storage_options: dict[str, str] = {}
         hints: dict[str, str] = {}
+        config: dict[str, str] = {}
         given: dict[str, str] = {}
         for key, text in options.items():
             shown = _SPARKS_SPELLING.get(key.lower(), key)
             name = _SPARKS_NAMES.get(shown, key.lower())
+            if name.startswith(_CONFIG) and not is_hint(name):
+                config[key[len(_CONFIG) :]] = text  # keys of a configuration that differ in case are two
+                continue
             if name in given:
                 raise InvalidInput(f"options {given[name]!r} and {shown!r} are the same: give one")
             given[name] = shown
@@ -199,7 +210,7 @@ class SourceOptions:
                 raise InvalidInput(f"options {given[one]!r} and {given[other]!r} {reason}: give one")
         for name in _SCHEMA_SWITCHES.keys() & values.keys():
             values["schema_mode"] = _SCHEMA_SWITCHES[name] if values.pop(name) else SchemaMode.ERROR
-        return cls(**values, storage_options=storage_options, type_hints=hints, given=given)
+        return cls(**values, storage_options=storage_options, type_hints=hints, config=config, given=given)
 
     def spelling(self, name: str) -> str:
         """Return how the user wrote an option, for errors."""
@@ -287,6 +298,36 @@ def check_blob_handling(name: str, given: str | None) -> None:
     """Raise `InvalidInput` for a value of the option that is neither None nor a `BlobHandling`."""
     if given is not None and given not in get_args(BlobHandling):
         raise InvalidInput(f"option {name!r} is {' or '.join(map(repr, get_args(BlobHandling)))}, not {given!r}")
+
+
+def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a new table as options of the write that makes it.
+
+    A property is such an option, or else a key of the table's configuration. Raises `InvalidInput` for a key that
+    resembles an option or a hint on a column's type: an option that is written wrong would be ignored.
+    """
+    known = _known_names()
+    spelled = {each.replace("_", ""): each for each in {*known, "storage_options"} - {*_FOR_READING}}
+    options = {}
+    for key, value in properties.items():
+        name = _SPARKS_NAMES.get(_SPARKS_SPELLING.get(key.lower(), key), key.lower())
+        if name in known or name.startswith((_STORAGE, _CONFIG)) or is_hint(name):
+            options[key] = value
+            continue
+        near = get_close_matches(name.replace("_", ""), spelled, n=1, cutoff=_RESEMBLES)
+        if near or any(hint in name[1:] for hint in _HINTS):
+            meant = f"did you mean {spelled[near[0]]!r}?" if near else "it resembles a hint on a column's type."
+            raise InvalidInput(
+                f"format('lance') has no option {key!r}: {meant} A key of the table's configuration that resembles an "
+                f"option is written {_CONFIG}{key}"
+            )
+        options[_CONFIG + key] = value
+    return options
+
+
+def _known_names() -> set[str]:
+    """Return the names of the options, without those that hold a column's name or another key."""
+    return {known.name for known in fields(SourceOptions)} - _NO_OPTIONS | {*_SCHEMA_SWITCHES}
 
 
 def _known_options(name: str, known: Collection[str]) -> str:

@@ -153,6 +153,7 @@ class WritePlan:
                 pending,
                 self.file_version,
                 stable_row_ids=self.options.enable_stable_row_ids,
+                config=self.options.config,
                 properties=self._properties,
                 keep_if_there=True,
             )
@@ -183,7 +184,7 @@ class WritePlan:
         else:
             made = writing.commit_operation(
                 snapshot,
-                transactions.Overwrite(pending.fragments, schema)
+                transactions.Overwrite(pending.fragments, schema, self.options.config)
                 if self.mode == "overwrite"
                 else transactions.Append(pending.fragments),
                 properties=self._properties,
@@ -232,6 +233,11 @@ def plan_write(
     """
     if options.replace_where is not None and mode != "overwrite":
         raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
+    if options.config and (mode == "append" or options.replace_where is not None):
+        raise InvalidInput(
+            f"option 'config.{next(iter(options.config))}' is for a write that creates or overwrites the whole table: "
+            "LanceDataset.update_config sets keys of one that is there"
+        )
     if not schema.names:
         raise SchemaMismatch("the rows to write have no column, and Spark passes none of them on: select at least one")
     options = options.with_full_uri()
