@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -29,13 +29,23 @@ _OPTIMIZE_OPTIONS: dict[str, Callable[[str], Any]] = {
     "max_commits": int,
     "max_seconds": float,
     "worst_first": read_switch,
+    "materialize_deletions": read_switch,
+    "defer_index_remap": read_switch,
+    "num_threads": int,
+    "batch_size": int,
+    "max_rows_per_group": int,
 }
+"""The last three change nothing here: they let statements run that were written for the reference."""
+_BEFORE = "before_timestamp_millis"
 _REFUSES_TAGGED = "error_if_tagged_old_versions"
 _VACUUM_OPTIONS: dict[str, Callable[[str], Any]] = {
     "retain_versions": int,
     "delete_rate_limit": int,
+    "delete_unverified": read_switch,
+    _BEFORE: int,
     _REFUSES_TAGGED: read_switch,
 }
+_INSTEAD = {"before_version": "retain_versions = n, how many versions to keep"}
 _METRICS = (
     "path string, metrics struct<fragmentsAdded: bigint, fragmentsRemoved: bigint, filesAdded: bigint, "
     "filesRemoved: bigint>"
@@ -52,8 +62,9 @@ _FINDINGS = "severity string, kind string, path string, fragment bigint, column 
 
 
 def _optimize(statement: Statement) -> DataFrame | None:
-    """OPTIMIZE t [ZORDER BY | SORT BY (columns)] [WITH (option = value, …)]; see `_OPTIMIZE_OPTIONS`."""
+    """OPTIMIZE [TABLE] t [ZORDER BY | SORT BY (columns)] [WITH (option = value, …)]; see `_OPTIMIZE_OPTIONS`."""
     reader = statement.reader
+    reader.accept("TABLE")
     table = statement.table()
     if table is None:
         return None
@@ -73,23 +84,35 @@ def _optimize(statement: Statement) -> DataFrame | None:
 
 
 def _vacuum(statement: Statement) -> DataFrame | None:
-    """VACUUM t [RETAIN n HOURS] [WITH (option = value, …)] [DRY RUN]; see `_VACUUM_OPTIONS`.
+    """VACUUM [TABLE] t [RETAIN n HOURS] [WITH (option = value, …)] [DRY RUN], in any order; see `_VACUUM_OPTIONS`.
 
-    Without RETAIN and `retain_versions` versions younger than two weeks are kept. Versions with a tag stay, or with
-    `error_if_tagged_old_versions` refuse the statement. DRY RUN lists every file.
+    Without RETAIN, `retain_versions` and `before_timestamp_millis`, versions younger than two weeks are kept. Versions
+    with a tag stay, or with `error_if_tagged_old_versions` refuse the statement. DRY RUN lists every file.
     """
     reader = statement.reader
+    reader.accept("TABLE")
     table = statement.table()
     if table is None:
         return None
-    age = None
-    if reader.accept("RETAIN"):
-        age = timedelta(hours=reader.number("a number of hours"))
-        if not reader.accept_any("HOURS", "HOUR"):
-            raise reader.error("HOURS")
-    options = {_REFUSES_TAGGED: False, **statement.options("VACUUM", _VACUUM_OPTIONS)}
-    is_dry = reader.accept("DRY", "RUN")
-    reader.end()
+    age: timedelta | None = None
+    is_dry = False
+    options: dict[str, Any] = {_REFUSES_TAGGED: False}
+    while not reader.ended:
+        if age is None and reader.accept("RETAIN"):
+            age = timedelta(hours=reader.number("a number of hours"))
+            if not reader.accept_any("HOURS", "HOUR"):
+                raise reader.error("HOURS")
+        elif reader.peek("WITH"):
+            options |= statement.options("VACUUM", _VACUUM_OPTIONS, _INSTEAD)
+        elif not is_dry and reader.accept("DRY", "RUN"):
+            is_dry = True
+        else:
+            reader.end()
+    moment = options.pop(_BEFORE, None)
+    if moment is not None:
+        if age is not None:
+            raise InvalidInput(f"VACUUM: RETAIN and {_BEFORE} both say how old a version must be: give one")
+        age = max(timedelta(0), _age(moment))
     opened = statement.tables.open(table)
     if is_dry:
         found = opened.explain_cleanup_old_versions(
@@ -102,6 +125,14 @@ def _vacuum(statement: Statement) -> DataFrame | None:
         *(done.deletion_files_removed, done.index_files_removed, done.transaction_files_removed),
     )
     return statement.result(_REMOVED, [(opened.uri, removed)])
+
+
+def _age(millis: int) -> timedelta:
+    """Return how long ago a moment was, in milliseconds since 1970."""
+    try:
+        return datetime.now(UTC) - datetime.fromtimestamp(millis / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidInput(f"VACUUM: {_BEFORE} = {millis} is no moment of a version") from None
 
 
 def _verify(statement: Statement) -> DataFrame:
@@ -149,13 +180,13 @@ def _text(value: object) -> str | None:
 
 
 def _restore(statement: Statement) -> DataFrame | None:
-    """RESTORE [TABLE] t TO VERSION AS OF n | TIMESTAMP AS OF moment."""
+    """RESTORE [TABLE] t [TO] VERSION AS OF n | TIMESTAMP AS OF moment."""
     reader = statement.reader
     reader.accept("TABLE")
     table = statement.table()
     if table is None:
         return None
-    reader.expect("TO")
+    reader.accept("TO")
     clause = read_version_clause(reader)
     if clause is None:
         raise reader.error("VERSION AS OF or TIMESTAMP AS OF")

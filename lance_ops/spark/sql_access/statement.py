@@ -119,7 +119,11 @@ class Statement:
         return self.runner.on_progress if isinstance(self.runner, OnSpark | InThreads) else None
 
     def table(self) -> TableDescription | None:
-        """Read a table's name; None if it is not one of a Lance table."""
+        """Read a table's name; None if it is not one of a Lance table, and for a path in quotes, as Delta's."""
+        word = self.reader.next
+        if word is not None and word.kind is Kind.TEXT:
+            self.reader.at += 1
+            return None
         return self.tables.find(self.reader.path("a table"))
 
     def named_table(self, *stops: str) -> TableInStatement | None:
@@ -137,6 +141,9 @@ class Statement:
         found = self.table()
         if found is None:
             name = self.reader.between(begin, self.reader.at)
+            word = self.reader.words[begin]
+            if word.kind is Kind.TEXT:
+                raise InvalidInput(f"SQL: {name} is no name of a Lance table: write lance.`{word.value}`")
             raise InvalidInput(f"SQL: {name} is no Lance table: write lance.`path`, or a name of the namespace")
         return found
 
@@ -185,7 +192,7 @@ class Statement:
 
     def column_path(self, opened: LanceDataset) -> str:
         """Read the path of a column; return it in the table's spelling. Raises `InvalidInput` if there is none."""
-        return self._stored_path(opened, self.reader.path("a column"))
+        return self.stored_path(opened, self.reader.path("a column"))
 
     def column_paths(self, opened: LanceDataset, *, if_exists: bool = False) -> list[str]:
         """Read paths of columns, in brackets or not; with `if_exists` skip paths that name no column."""
@@ -194,7 +201,7 @@ class Statement:
         while True:
             path = self.reader.path("a column")
             try:
-                found.append(self._stored_path(opened, path))
+                found.append(self.stored_path(opened, path))
             except SchemaMismatch:  # several columns may be meant
                 raise
             except InvalidInput:
@@ -206,7 +213,8 @@ class Statement:
             self.reader.expect(")")
         return found
 
-    def _stored_path(self, opened: LanceDataset, parts: tuple[str, ...]) -> str:
+    def stored_path(self, opened: LanceDataset, parts: tuple[str, ...]) -> str:
+        """Return the path of a column in the table's spelling; raise `InvalidInput` if there is none."""
         path = ".".join(f"`{part}`" if "." in part else part for part in parts)
         return stored_path(path, opened.snapshot.schema, self.case_rule)
 
@@ -232,10 +240,13 @@ class Statement:
             reader.accept(",")
         return found
 
-    def options(self, verb: str, known: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    def options(
+        self, verb: str, known: Mapping[str, Callable[[str], Any]], instead: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Read WITH (name = value, …) if it comes next; `known` says by name what reads a value.
 
-        Raises `InvalidInput` for another name, and for a value that its function does not read.
+        Raises `InvalidInput` for another name, and for a value that its function does not read. `instead` says what to
+        write in place of some other names.
         """
         reader = self.reader
         found: dict[str, Any] = {}
@@ -245,7 +256,8 @@ class Statement:
         while not reader.accept(")"):
             name = reader.name("an option").lower()
             if name not in known:
-                raise InvalidInput(f"{verb} has no option {name!r}: there are {', '.join(known)}")
+                remedy = f"write {instead[name]}" if instead and name in instead else f"there are {', '.join(known)}"
+                raise InvalidInput(f"{verb} has no option {name!r}: {remedy}")
             reader.expect("=")
             word, parse = reader.next, known[name]
             try:

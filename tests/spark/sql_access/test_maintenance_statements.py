@@ -50,12 +50,41 @@ def test_a_table_is_optimized_and_vacuumed(run: Any, lake: Path) -> None:
         ("VACUUM numbers RETAIN 2 DAYS", "HOURS"),
         ("VACUUM numbers NOW", "the end"),
         ("VACUUM numbers WITH (older_than = 1)", "VACUUM has no option 'older_than'"),
+        ("VACUUM numbers WITH (before_version = 3)", "no option 'before_version': write retain_versions = n"),
+        ("VACUUM numbers RETAIN 1 HOURS RETAIN 2 HOURS", "the end of the statement is needed in place of 'RETAIN'"),
+        ("VACUUM numbers RETAIN 1 HOURS WITH (before_timestamp_millis = 1)", "RETAIN and before_timestamp_millis both"),
+        ("VACUUM numbers WITH (before_timestamp_millis = 99999999999999999999)", "is no moment"),
         ("VACUUM numbers WITH (delete_rate_limit = 0)", "delete_rate_limit must be at least 1"),
     ):
         with pytest.raises(InvalidInput, match=message):
             run(text)
     with pytest.raises(UnsupportedFeature, match="WHERE"):
         run("OPTIMIZE numbers WHERE id = 1")
+    with pytest.raises(UnsupportedFeature, match="defer_index_remap"):
+        run("OPTIMIZE numbers WITH (defer_index_remap = true)")
+
+
+def test_the_options_of_the_reference_are_understood(run: Any, lake: Path) -> None:
+    run("DELETE FROM numbers WHERE id < 4")
+    options = "num_threads = 4, batch_size = 8192, max_rows_per_group = 1024, defer_index_remap = false"
+    for switch, removed in (("false", 0), ("true", 1)):
+        limits = f"target_rows_per_fragment = 1, materialize_deletions = {switch}, {options}"
+        metrics = first(run(f"OPTIMIZE TABLE numbers WITH ({limits})"))["metrics"]
+        assert metrics["fragmentsRemoved"] == removed
+    lost = lake / "numbers.lance" / "data" / f"{7:024x}.lance"
+    lost.touch()
+    assert run("VACUUM numbers DRY RUN").collect() == []
+    listed = run("VACUUM TABLE numbers DRY RUN WITH (delete_unverified = true)").collect()
+    assert [Path(row.path).name for row in listed] == [lost.name]
+
+
+def test_the_clauses_of_a_vacuum_stand_in_any_order(run: Any, lake: Path) -> None:
+    run("DELETE FROM numbers WHERE id = 3")
+    assert run("VACUUM numbers DRY RUN RETAIN 168 HOURS").collect() == []
+    assert run("VACUUM numbers DRY RUN RETAIN 0 HOURS").count() > 0
+    after_all = "WITH (before_timestamp_millis = 4102444800000)"
+    assert run("VACUUM numbers DRY RUN WITH (before_timestamp_millis = 1000)").collect() == []
+    assert first(run(f"VACUUM numbers {after_all}"))["metrics"]["versionsRemoved"] == 1
 
 
 def test_a_vacuum_keeps_as_many_versions_as_it_is_told(run: Any, lake: Path) -> None:
@@ -220,6 +249,7 @@ def test_history_detail_and_restore(run: Any, lake: Path) -> None:
     assert len(stored(lake)) == 10
     run(f"RESTORE numbers TO TIMESTAMP AS OF '{history[0].timestamp}'")
     assert len(stored(lake)) == 5
+    assert first(run("RESTORE numbers VERSION AS OF 3")) == {"version": 5, "restored_version": 3}
 
 
 def test_a_table_is_not_restored_to_a_version_of_a_branch(run: Any, lake: Path) -> None:
