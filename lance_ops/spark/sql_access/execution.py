@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_ops.api.namespaces import Namespace, open_namespace
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import Runner
 from lance_ops.spark.data_source import BlobHandling, check_blob_handling
 from lance_ops.spark.on_spark import OnSpark
@@ -31,7 +31,7 @@ from lance_ops.spark.sql_access.shown_tables import DESCRIBE_STATEMENTS, SHOW_ST
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_definition import ALTERATION_STATEMENTS, CREATION_STATEMENTS
 from lance_ops.spark.sql_access.table_references import Tables
-from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, with_selects
+from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, with_selects, with_target_first
 
 __all__ = ["sql", "use_namespace"]
 
@@ -74,7 +74,7 @@ def sql(
     check_is_running(session)
     check_blob_handling("blob_handling", blob_handling)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
-    reader = Reader(with_selects(query))
+    reader = Reader(with_selects(with_target_first(query)))
     tables = Tables(
         session,
         known,
@@ -90,14 +90,16 @@ def sql(
     if head in _QUERIES:
         found = lance_query(reader.text, tables)
         return tables.spark_sql(query) if found is None else found
+    form = ""
     for keywords, execute in _STATEMENTS:
         reader.at = 0
         if reader.accept(*keywords):
             made = execute(statement)
             if made is not None:
                 return made
+            form = form or " ".join(keywords)
     if mentions_a_path(reader.words):
-        raise _not_understood(head)
+        raise _not_understood(head, form)
     try:
         return tables.spark_sql(query)
     except AnalysisException as error:
@@ -105,7 +107,7 @@ def sql(
         if missing is None and not isinstance(error, ParseException):
             raise
         if missing is not None and _names_alone(reader, missing) and tables.find((missing,)) is not None:
-            raise _not_understood(head) from error
+            raise _not_understood(head, form) from error
         for keywords in _NOT_OF_SPARK:
             reader.at = 0
             if reader.accept(*keywords):
@@ -135,7 +137,13 @@ def _check_only_reads(statement: Statement) -> None:
         )
 
 
-def _not_understood(head: str) -> UnsupportedFeature:
+def _not_understood(head: str, form: str) -> UnsupportedFeature:
+    """Return the error for a statement that no function has executed; `form` are the words of one that has read it."""
+    if form:
+        return UnsupportedFeature(
+            f"{form} in this form, with a Lance table (a table's name is lance.`path`, or one of the namespace, "
+            "without a database or a catalog)"
+        )
     heads = ", ".join(sorted({" ".join(keywords) for keywords, _ in _STATEMENTS}))
     return UnsupportedFeature(f"{head} of a Lance table in SQL (understood are SELECT, WITH, {heads})")
 
@@ -191,22 +199,49 @@ def _explain(statement: Statement) -> DataFrame | None:
 
 
 def _create_view(statement: Statement) -> DataFrame | None:
-    """CREATE [OR REPLACE] TEMPORARY VIEW name AS query: the view holds the versions that the query finds now."""
+    """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW name [(columns)] AS query: it holds the versions that are newest now.
+
+    Raises `UnsupportedFeature` for a view of Spark's catalog.
+    """
     reader = statement.reader
     replace = reader.accept("OR", "REPLACE")
-    if not (reader.accept_any("TEMP", "TEMPORARY") and reader.accept("VIEW")):
+    is_global = reader.accept("GLOBAL")
+    is_temporary = reader.accept_any("TEMP", "TEMPORARY") is not None
+    if not reader.accept("VIEW"):
         return None
+    reader.accept("IF", "NOT", "EXISTS")
     name = reader.path("the view's name")
+    columns = _view_columns(reader) if reader.accept("(") else []
     if len(name) > 1 or not reader.accept("AS"):
         return None
     frame = lance_query(reader.rest("a query"), statement.tables)
     if frame is None:
         return None
-    if replace:
-        frame.createOrReplaceTempView(name[0])
-    else:
-        frame.createTempView(name[0])
+    if not is_temporary:
+        raise UnsupportedFeature(
+            f"CREATE VIEW {name[0]} over a Lance table (Spark's catalog would keep a query that it cannot "
+            "resolve: write CREATE TEMPORARY VIEW, in each session)"
+        )
+    if columns and len(columns) != len(frame.columns):
+        raise InvalidInput(f"view {name[0]} names {len(columns)} columns, and its query gives {len(frame.columns)}")
+    frame = frame.toDF(*columns) if columns else frame
+    make = {
+        (False, False): frame.createTempView,
+        (False, True): frame.createOrReplaceTempView,
+        (True, False): frame.createGlobalTempView,
+        (True, True): frame.createOrReplaceGlobalTempView,
+    }
+    make[is_global, replace](name[0])
     return statement.nothing()
+
+
+def _view_columns(reader: Reader) -> list[str]:
+    """Read names of columns and the bracket behind them."""
+    columns = [reader.name("a column")]
+    while reader.accept(","):
+        columns.append(reader.name("a column"))
+    reader.expect(")")
+    return columns
 
 
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (

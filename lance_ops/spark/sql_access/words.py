@@ -12,7 +12,7 @@ from enum import Enum
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
-__all__ = ["EXPLAIN_MODES", "QUERY_WORDS", "Kind", "Reader", "Word", "split_words", "with_selects"]
+__all__ = ["EXPLAIN_MODES", "QUERY_WORDS", "Kind", "Reader", "Word", "split_words", "with_selects", "with_target_first"]
 
 QUERY_WORDS = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
 """The words that begin a query."""
@@ -87,6 +87,28 @@ def with_selects(text: str) -> str:
     for at in reversed(found):
         text = f"{text[: words[at].start]}SELECT * FROM{text[words[at].stop :]}"
     return text
+
+
+def with_target_first(text: str) -> str:
+    """Return `WITH x AS (…) INSERT INTO t query` as `INSERT INTO t WITH x AS (…) query`, which means the same.
+
+    Any other text stays as it is.
+    """
+    reader = Reader(text)
+    if not reader.peek("WITH"):
+        return text
+    reader.until("INSERT", *QUERY_WORDS[:2], "FROM", "TABLE", what="WITH")
+    insert = reader.at
+    if not reader.accept("INSERT"):
+        return text
+    reader.accept_any("INTO", "OVERWRITE")
+    reader.accept("TABLE")
+    reader.until(*QUERY_WORDS, what="a table")
+    if reader.ended or reader.peek("WITH"):
+        return text
+    query = reader.at
+    last = len(reader.words)
+    return f"{reader.between(insert, query)} {reader.between(0, insert)} {reader.between(query, last)}"
 
 
 def _begins_query(reader: Reader, at: int) -> bool:

@@ -101,3 +101,28 @@ def test_a_text_that_is_a_parameter_is_exactly_this_text(spark: SparkSession, tm
     counted = sql(spark, "DELETE FROM t WHERE s = :s", {"s": text}, namespace=tmp_path).collect()[0][0]
     assert counted == 1
     assert LanceDataset(tmp_path / "t.lance").to_table()["s"].to_pylist() == ["other", None]
+
+
+def test_a_statement_whose_table_has_a_longer_name_is_told_how_to_name_it(spark: SparkSession, lake: Path) -> None:
+    for text in ("OPTIMIZE lance.db.tides", "VACUUM TABLE lance.db.tides", "ALTER TABLE lance.db.tides DROP COLUMN x"):
+        with pytest.raises(UnsupportedFeature) as raised:
+            sql(spark, text, namespace=lake)
+        shown = str(raised.value)
+        assert "in this form" in shown and "without a database" in shown and "understood are" not in shown
+    assert sql(spark, "OPTIMIZE TABLE tides", namespace=lake).count() == 1
+
+
+def test_temporary_views_have_names_of_columns_and_may_be_global(spark: SparkSession, lake: Path) -> None:
+    sql(spark, "CREATE OR REPLACE TEMP VIEW v (a, `b c`) AS SELECT x, x + 1 FROM tides", namespace=lake)
+    assert [row.asDict() for row in spark.table("v").collect()] == [{"a": 1, "b c": 2}]
+    sql(spark, f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW g AS SELECT x FROM lance.`{lake}/tides.lance`")
+    assert spark.table("global_temp.g").count() == 1
+    with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
+        sql(spark, "CREATE GLOBAL TEMP VIEW g AS SELECT x FROM tides", namespace=lake)
+    with pytest.raises(InvalidInput, match="view v names 1 columns, and its query gives 2"):
+        sql(spark, "CREATE OR REPLACE TEMP VIEW v (a) AS SELECT x, x FROM tides", namespace=lake)
+    for text in ("CREATE VIEW w AS SELECT x FROM tides", "CREATE OR REPLACE VIEW w (a) AS SELECT x FROM tides"):
+        with pytest.raises(UnsupportedFeature, match="CREATE VIEW w over a Lance table .*CREATE TEMPORARY VIEW"):
+            sql(spark, text, namespace=lake)
+    sql(spark, "CREATE OR REPLACE TEMP VIEW of_spark AS SELECT 1 AS x", namespace=lake)
+    assert spark.table("of_spark").count() == 1

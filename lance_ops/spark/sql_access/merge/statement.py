@@ -13,7 +13,7 @@ said is refused with its reason, before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -176,5 +176,5 @@ def _shown(snapshot: Snapshot, address: int, columns: Sequence[str]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
-MERGE_STATEMENTS = ((("MERGE",), _merge),)
+MERGE_STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = ((("MERGE",), _merge),)
 """Which words begin a statement, and what executes it."""
