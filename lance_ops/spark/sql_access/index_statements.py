@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
 
+from lance_ops.api import LanceDataset
 from lance_ops.core.errors import IndexNotFound, InvalidInput
 from lance_ops.spark.sql_access.statement import Statement
 
-__all__ = ["INDEX_STATEMENTS"]
+__all__ = ["INDEX_ALTERATIONS", "INDEX_STATEMENTS"]
 
 _IN = ("IN", "ON", "FROM")
 _INDICES = "name string, type string, columns array<string>, numIndexedRows bigint, numUnindexedRows bigint"
@@ -20,7 +23,18 @@ def _create_index(statement: Statement) -> DataFrame:
     name = reader.name("the index's name")
     reader.expect("ON")
     reader.accept("TABLE")
-    opened = statement.tables.open(statement.lance_table())
+    _make_index(statement, statement.tables.open(statement.lance_table()), name, keep=keep)
+    return statement.nothing()
+
+
+def _alter_create_index(statement: Statement, opened: LanceDataset) -> None:
+    """ALTER TABLE t CREATE INDEX [IF NOT EXISTS] name [USING kind] (column) [USING kind]."""
+    keep = statement.reader.accept("IF", "NOT", "EXISTS")
+    _make_index(statement, opened, statement.reader.name("the index's name"), keep=keep)
+
+
+def _make_index(statement: Statement, opened: LanceDataset, name: str, *, keep: bool) -> None:
+    reader = statement.reader
     kind = reader.name("the kind of index") if reader.accept("USING") else None
     reader.expect("(")
     column = statement.column_path(opened)
@@ -33,7 +47,6 @@ def _create_index(statement: Statement) -> DataFrame:
         raise InvalidInput(f"{opened.uri} has an index {name!r}: DROP INDEX, or REFRESH INDEX to extend it to new rows")
     if not there:
         opened.create_scalar_index(column, (kind or "BTREE").upper(), name, runner=statement.runner)
-    return statement.nothing()
 
 
 def _refresh_index(statement: Statement) -> DataFrame:
@@ -53,10 +66,21 @@ def _drop_index(statement: Statement) -> DataFrame:
     reader = statement.reader
     quiet = reader.accept("IF", "EXISTS")
     name = reader.name("the index's name")
-    opened = statement.opened_after("ON")
+    _remove_index(statement.opened_after("ON"), name, quiet=quiet)
+    return statement.nothing()
+
+
+def _alter_drop_index(statement: Statement, opened: LanceDataset) -> None:
+    """ALTER TABLE t DROP INDEX [IF EXISTS] name."""
+    quiet = statement.reader.accept("IF", "EXISTS")
+    name = statement.reader.name("the index's name")
+    statement.reader.end()
+    _remove_index(opened, name, quiet=quiet)
+
+
+def _remove_index(opened: LanceDataset, name: str, *, quiet: bool) -> None:
     if not quiet or any(index["name"] == name for index in opened.list_indices()):
         opened.drop_index(name)
-    return statement.nothing()
 
 
 def _show_indices(statement: Statement) -> DataFrame:
@@ -69,6 +93,12 @@ def _show_indices(statement: Statement) -> DataFrame:
         rows.append((index.name, index.index_type, columns, known["num_indexed_rows"], known["num_unindexed_rows"]))
     return statement.result(_INDICES, rows)
 
+
+INDEX_ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], None]], ...] = (
+    (("CREATE", "INDEX"), _alter_create_index),
+    (("DROP", "INDEX"), _alter_drop_index),
+)
+"""Which words follow ALTER TABLE and a table's name, and what executes them."""
 
 INDEX_STATEMENTS = (
     (("CREATE", "INDEX"), _create_index),

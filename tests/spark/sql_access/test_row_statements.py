@@ -44,7 +44,7 @@ def test_rows_are_inserted_by_position_by_columns_and_by_name(run: Any, lake: Pa
     with pytest.raises(SchemaMismatch, match="'nope' is not in the table"):
         run("INSERT INTO numbers BY NAME SELECT 1L AS id, 2 AS nope")
     with pytest.raises(InvalidInput, match="no option 'nope'"):
-        run("CREATE TABLE other USING lance TBLPROPERTIES ('nope' = 1) AS SELECT 1 AS id")
+        run("CREATE TABLE other USING lance OPTIONS ('nope' = 1) AS SELECT 1 AS id")
 
 
 def test_whole_numbers_are_inserted_into_decimals_that_hold_them(run: Any, lake: Path) -> None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.spark.sql_access.shown_tables.columns import shown_columns
+    from lance_ops.spark.sql_access.shown_tables.columns import COMMENT, shown_columns
     from lance_ops.spark.sql_access.shown_tables.descriptions import DESCRIBE_STATEMENTS
     from lance_ops.spark.sql_access.shown_tables.listings import SHOW_STATEMENTS
 
-__all__ = ["DESCRIBE_STATEMENTS", "SHOW_STATEMENTS", "shown_columns"]
+__all__ = ["COMMENT", "DESCRIBE_STATEMENTS", "SHOW_STATEMENTS", "shown_columns"]
 
 _MODULES = {
+    "COMMENT": "columns",
     "DESCRIBE_STATEMENTS": "descriptions",
     "SHOW_STATEMENTS": "listings",
     "shown_columns": "columns",

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from lance_ops.api import LanceDataset
 from lance_ops.maintenance.health import timeline
-from lance_ops.spark.sql_access.shown_tables.columns import shown_columns
+from lance_ops.spark.sql_access.shown_tables.columns import COMMENT, shown_columns
 from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.table_references import FORMAT
 
 __all__ = ["DESCRIBE_STATEMENTS"]
 
@@ -24,9 +26,9 @@ _DETAIL = (
 
 
 def _history(statement: Statement) -> DataFrame | None:
-    """DESCRIBE HISTORY t [LIMIT n]: the retained versions, newest first."""
+    """DESCRIBE HISTORY t [LIMIT n]: the retained versions, newest first. DESCRIBE history is about a table."""
     reader = statement.reader
-    table = statement.table()
+    table = None if reader.ended else statement.table()
     if table is None:
         return None
     limit = reader.number("a number of versions") if reader.accept("LIMIT") else None
@@ -48,8 +50,8 @@ def _history(statement: Statement) -> DataFrame | None:
 
 
 def _detail(statement: Statement) -> DataFrame | None:
-    """DESCRIBE DETAIL t."""
-    table = statement.table()
+    """DESCRIBE DETAIL t. DESCRIBE detail is about a table of that name."""
+    table = None if statement.reader.ended else statement.table()
     if table is None:
         return None
     statement.reader.end()
@@ -69,15 +71,37 @@ def _detail(statement: Statement) -> DataFrame | None:
 
 
 def _columns(statement: Statement) -> DataFrame | None:
-    """DESCRIBE [TABLE] [EXTENDED] t: the columns and their types in Spark."""
-    statement.reader.accept_any("EXTENDED", "FORMATTED")
-    table = statement.table()
+    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] t: the columns with their types in Spark, then what the table is."""
+    reader = statement.reader
+    is_extended = reader.accept_any("EXTENDED", "FORMATTED") is not None
+    if is_extended and reader.ended:  # the word is the table's name
+        reader.at, is_extended = reader.at - 1, False
+    table = None if reader.ended else statement.table()
     if table is None:
         return None
-    statement.reader.end()
-    shown = shown_columns(statement.tables.open(table))
-    rows = [(field.name, field.dataType.simpleString(), None) for field in shown]
+    reader.end()
+    opened = statement.tables.open(table)
+    shown = shown_columns(opened)
+    rows = [(field.name, field.dataType.simpleString(), field.metadata.get(COMMENT)) for field in shown]
+    if is_extended:
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows += [(name, value, "") for name, value in _information(opened).items()]
     return statement.result("col_name string, data_type string, comment string", rows)
+
+
+def _information(opened: LanceDataset) -> dict[str, str]:
+    """Return what Spark tells about a table, under Spark's names where it has them."""
+    config = opened.config()
+    comment = config.pop(COMMENT, None)
+    return {
+        "Provider": FORMAT,
+        "Location": opened.uri,
+        "Version": str(opened.version),
+        "Last Modified": str(opened.snapshot.manifest.timestamp),
+        "Data Storage Version": opened.data_storage_version,
+        **({} if comment is None else {"Comment": comment}),
+        "Table Properties": f"[{','.join(f'{key}={value}' for key, value in sorted(config.items()))}]",
+    }
 
 
 DESCRIBE_STATEMENTS = (

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import expr
 from pyspark.sql.types import StructType
 from sqlglot import exp
 
@@ -15,11 +14,14 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
 from lance_ops.spark.sql_access.expressions import parse_expression
+from lance_ops.spark.sql_access.index_statements import INDEX_ALTERATIONS
 from lance_ops.spark.sql_access.queries import run_query
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATIONS
+from lance_ops.spark.sql_access.shown_tables import COMMENT
 from lance_ops.spark.sql_access.statement import Statement, check_has_no_addresses, read_key
 from lance_ops.spark.sql_access.table_definition.declared_columns import declared_arrow_schema, declared_columns
+from lance_ops.spark.sql_access.table_references import FORMAT
 from lance_ops.spark.sql_access.words import Reader
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import quoted_path
@@ -88,7 +90,9 @@ def _computed_values(statement: Statement, opened: LanceDataset, name: str, expr
     paths = [f"`{each}`" if "." in each else each for each in names if each in read]
     table = TableQuery(statement.tables.session, opened.snapshot, blob_handling=statement.tables.blob_handling)
     rows = table.select(*paths, ROW_ADDRESS).load()
-    return statement.rows_for(rows.select(ROW_ADDRESS, expr(expression).alias(name)), opened)
+    value = f"({expression}) AS {quoted_path(name)}".replace("{", "{{").replace("}", "}}")
+    computed = statement.tables.spark_sql(f"SELECT {ROW_ADDRESS}, {value} FROM {{rows}}", rows=rows)
+    return statement.rows_for(computed, opened)
 
 
 def _add_nulls(statement: Statement, opened: LanceDataset, columns: str) -> None:
@@ -176,6 +180,8 @@ def _alter_column(statement: Statement, opened: LanceDataset) -> None:
     if reader.accept("TYPE"):
         data_type = declared_arrow_schema(_one_type(reader.rest("a type"))).field(0).type
         opened.alter_columns({"path": path, "data_type": data_type}, runner=statement.runner)
+    elif reader.accept("COMMENT"):
+        _comment_column(opened, path, _comment(reader))
     elif reader.accept("DROP", "NOT", "NULL"):
         reader.end()
         opened.alter_columns({"path": path, "nullable": True}, runner=statement.runner)
@@ -216,6 +222,42 @@ def _unset_properties(statement: Statement, opened: LanceDataset) -> None:
     opened.delete_config_keys([key for key in keys if key not in missing])
 
 
+def _comment_on_table(statement: Statement) -> DataFrame | None:
+    """COMMENT ON TABLE t IS 'text' | NULL: the key `comment` of the configuration."""
+    table = statement.table()
+    if table is None:
+        return None
+    statement.reader.expect("IS")
+    comment = _comment(statement.reader)
+    statement.tables.open(table).update_config({COMMENT: comment})
+    return statement.nothing()
+
+
+def _comment_on_column(statement: Statement) -> DataFrame | None:
+    """COMMENT ON COLUMN t.a IS 'text' | NULL: the key `comment` of the column's metadata."""
+    path = statement.reader.path("a table and a column")
+    is_path = path[0].lower() == FORMAT and len(path) > 2
+    table = statement.tables.find(path[: 1 + is_path])
+    if table is None:
+        return None
+    opened = statement.tables.open(table)
+    column = statement.stored_path(opened, path[1 + is_path :])
+    statement.reader.expect("IS")
+    _comment_column(opened, column, _comment(statement.reader))
+    return statement.nothing()
+
+
+def _comment(reader: Reader) -> str | None:
+    """Read a comment, which ends the statement; NULL removes one."""
+    comment = None if reader.accept("NULL") else reader.literal("a comment in quotes, or NULL")
+    reader.end()
+    return comment
+
+
+def _comment_column(opened: LanceDataset, path: str, comment: str | None) -> None:
+    opened.update_field_metadata({path: {COMMENT: comment}})
+
+
 def _keys(reader: Reader) -> list[str]:
     reader.expect("(")
     keys = [read_key(reader)]
@@ -237,7 +279,12 @@ _ALTERATIONS: tuple[tuple[tuple[str, ...], Callable[[Statement, LanceDataset], N
     (("SET", "TBLPROPERTIES"), _set_properties),
     (("UNSET", "TBLPROPERTIES"), _unset_properties),
     *REFERENCE_ALTERATIONS,
+    *INDEX_ALTERATIONS,
 )
 
-ALTERATION_STATEMENTS = ((("ALTER", "TABLE"), _alter_table),)
+ALTERATION_STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (
+    (("ALTER", "TABLE"), _alter_table),
+    (("COMMENT", "ON", "TABLE"), _comment_on_table),
+    (("COMMENT", "ON", "COLUMN"), _comment_on_column),
+)
 """Which words begin a statement, and what executes it."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
 
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, UnsupportedFeature
-from lance_ops.spark.data_source import WriteMode
+from lance_ops.spark.data_source import WriteMode, options_of_properties
 from lance_ops.spark.frame_write import create_table, write_with
 from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.shown_tables import COMMENT
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_definition.declared_columns import declared_columns
 from lance_ops.spark.sql_access.table_references import FORMAT, read_version_clause
@@ -16,12 +19,21 @@ from lance_ops.spark.sql_access.table_references import FORMAT, read_version_cla
 __all__ = ["CREATION_STATEMENTS"]
 
 _CLONES = ("DEEP", "SHALLOW", "CLONE")
+_CLUSTER = "OPTIMIZE t SORT BY (…) orders the rows, and CREATE INDEX finds them; a table has no folders of partitions"
+_REFUSED_CLAUSES = (
+    (("PARTITIONED", "BY"), _CLUSTER),
+    (("CLUSTERED", "BY"), _CLUSTER),
+    (("CLUSTER", "BY"), _CLUSTER),
+    (("LOCATION",), "the name is the place: CREATE TABLE lance.`{path}`"),
+)
+"""Clauses of CREATE TABLE that a Lance table does not have, and what to do instead."""
 
 
 def _create_table(statement: Statement) -> DataFrame | None:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [(columns)] [USING lance] [TBLPROPERTIES (…)] [AS query], or a clone.
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [(columns)] [USING lance] [clauses] [AS query], or a clone.
 
-    A name of the namespace needs USING lance. Properties are the options of a write.
+    A name of the namespace needs USING lance. The clauses are COMMENT, TBLPROPERTIES and OPTIONS. OPTIONS are those of
+    a write; TBLPROPERTIES are, too, or else keys of the table's configuration.
     """
     reader = statement.reader
     replace = reader.accept("OR", "REPLACE")
@@ -38,9 +50,7 @@ def _create_table(statement: Statement) -> DataFrame | None:
     table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)
     if table is None:
         return lance_query(reader.text, statement.tables.to_write())
-    options: dict[str, str] = {}
-    while reader.accept_any("TBLPROPERTIES", "OPTIONS"):
-        options |= statement.properties()
+    options = _options(statement, table)
     query = reader.rest("a query") if reader.accept("AS") else None
     reader.end()
     if (columns is None) == (query is None):
@@ -61,6 +71,25 @@ def _create_table(statement: Statement) -> DataFrame | None:
                 f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns"
             ) from None
     return statement.nothing()
+
+
+def _options(statement: Statement, table: TableDescription) -> dict[str, str]:
+    """Read the clauses behind the columns; return them as options of the write that makes the table."""
+    reader = statement.reader
+    options: dict[str, str] = {}
+    while clause := reader.accept_any("TBLPROPERTIES", "OPTIONS", "COMMENT"):
+        if clause == "COMMENT":
+            options[f"config.{COMMENT}"] = reader.literal("a comment in quotes")
+        elif clause == "OPTIONS":
+            options |= statement.properties()
+        else:
+            options |= options_of_properties(statement.properties())
+    for keywords, instead in _REFUSED_CLAUSES:
+        if reader.accept(*keywords):
+            shown = " ".join(keywords)
+            path = reader.next.value if reader.next is not None else ""
+            raise UnsupportedFeature(f"{shown} of a Lance table ({instead.format(path=path)})", table.location)
+    return options
 
 
 def _clone(statement: Statement, parts: tuple[str, ...], *, keep: bool, replace: bool) -> DataFrame | None:
@@ -86,14 +115,21 @@ def _clone(statement: Statement, parts: tuple[str, ...], *, keep: bool, replace:
     return statement.result("path string, source_version bigint", [(made.uri, opened.version)])
 
 
-def _drop_table(statement: Statement) -> None:
-    """Refuse DROP TABLE [IF EXISTS] of a Lance table: Spark, which does not know the table, may do nothing."""
-    statement.reader.accept("IF", "EXISTS")
+def _drop_table(statement: Statement) -> DataFrame | None:
+    """Refuse DROP TABLE [IF EXISTS] t [PURGE] of a Lance table that is there; with IF EXISTS ignore one that is not."""
+    reader = statement.reader
+    quiet = reader.accept("IF", "EXISTS")
     table = statement.table()
-    if table is not None and _is_there(statement, table):
-        raise UnsupportedFeature(
-            f"DROP of a Lance table (lance_ops.LanceDataset.drop({table.location!r}) removes it with all versions)"
-        )
+    if table is None:
+        return None
+    reader.accept("PURGE")
+    reader.end()
+    if quiet and not _is_there(statement, table):
+        return statement.nothing()
+    location = statement.tables.open(table).uri
+    raise UnsupportedFeature(
+        f"DROP of a Lance table (lance_ops.LanceDataset.drop({location!r}) removes it with all versions)"
+    )
 
 
 def _is_there(statement: Statement, table: TableDescription) -> bool:
@@ -104,7 +140,7 @@ def _is_there(statement: Statement, table: TableDescription) -> bool:
     return True
 
 
-CREATION_STATEMENTS = (
+CREATION_STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (
     (("CREATE",), _create_table),
     (("DROP", "TABLE"), _drop_table),
 )
