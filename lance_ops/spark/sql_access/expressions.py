@@ -6,7 +6,7 @@ arguments that it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -16,13 +16,15 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.sql_access.dialect import SparkSql
 from lance_ops.spark.sql_access.words import Reader
 
-__all__ = ["conjunct_texts", "conjuncts", "parse_expression", "sides_of_equality", "unused_name"]
+__all__ = ["conjunct_texts", "conjuncts", "parse_expression", "sides_of_equality", "unused_name", "with_qualifiers"]
+
+_BEFORE_EXPRESSION = "SELECT "
 
 
 def parse_expression(text: str) -> exp.Expr:
     """Return the tree of one expression; raise `InvalidInput` naming the place where it does not parse."""
     try:
-        tree = sqlglot.parse_one(f"SELECT {text}", dialect=SparkSql)
+        tree = sqlglot.parse_one(f"{_BEFORE_EXPRESSION}{text}", dialect=SparkSql)
     except (SqlglotError, RecursionError) as error:
         reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "nested too deeply"
         raise InvalidInput(f"SQL on a Lance table: {text!r} does not parse: {reason}") from error
@@ -32,6 +34,21 @@ def parse_expression(text: str) -> exp.Expr:
     found = tree.expressions[0]
     assert isinstance(found, exp.Expr)
     return found
+
+
+def with_qualifiers(text: str, qualifier: Callable[[exp.Column], str | None]) -> str:
+    """Return the text of an expression with what `qualifier` returns for a column, and a dot, before this column.
+
+    Nothing comes before a column for which it returns None.
+    """
+    found = {
+        column.parts[0].meta["start"] - len(_BEFORE_EXPRESSION): given
+        for column in parse_expression(text).find_all(exp.Column)
+        if (given := qualifier(column)) is not None
+    }
+    for start in sorted(found, reverse=True):
+        text = f"{text[:start]}{found[start]}.{text[start:]}"
+    return text
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from lance_ops.core.errors import InvalidInput
@@ -9,23 +10,27 @@ from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.statement import assigned_column, check_no_default, check_values
 from lance_ops.spark.sql_access.words import Reader
 
-__all__ = ["Action", "Clause", "Clauses", "read_clauses"]
+__all__ = ["Action", "Clause", "Clauses", "Kind", "read_clauses"]
 
 
 Action: TypeAlias = Literal["UPDATE", "DELETE", "INSERT"]
 """What a clause does with its rows."""
+
+Kind: TypeAlias = Literal["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
+"""Which rows a clause is about: pairs that meet ON, or rows of the source or of the table without a partner."""
 
 
 @dataclass(frozen=True)
 class Clause:
     """One WHEN: its condition and its action.
 
-    `values` are the columns and expressions of UPDATE and INSERT; None stands for `*`.
+    `values` are the columns and expressions of UPDATE and INSERT; with `takes_source` they are those of `*`.
     """
 
     condition: str | None
     action: Action
-    values: dict[str, str] | None = None
+    values: Mapping[str, str]
+    takes_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,14 @@ class Clauses:
         """Whether all clauses of matched rows delete them."""
         return bool(self.matched) and all(clause.action == "DELETE" for clause in self.matched)
 
+    def mapped(self, change: Callable[[Clause, Kind], Clause]) -> Clauses:
+        """Return the clauses that a function makes of each clause and its kind."""
+        return Clauses(
+            tuple(change(clause, "MATCHED") for clause in self.matched),
+            tuple(change(clause, "NOT MATCHED") for clause in self.inserted),
+            tuple(change(clause, "NOT MATCHED BY SOURCE") for clause in self.unmatched_by_source),
+        )
+
     @property
     def updates(self) -> list[Clause]:
         """The clauses that give rows of the table new values."""
@@ -54,14 +67,14 @@ class Clauses:
 
 def read_clauses(reader: Reader, *tables: str) -> Clauses:
     """Read the clauses to the end of the statement, which calls the table by any of these names."""
-    found: dict[str, list[Clause]] = {"matched": [], "not matched": [], "by source": []}
+    found: dict[Kind, list[Clause]] = {"MATCHED": [], "NOT MATCHED": [], "NOT MATCHED BY SOURCE": []}
     while not reader.ended:
         reader.expect("WHEN")
-        kind = "not matched" if reader.accept("NOT", "MATCHED") else "matched"
-        if kind == "matched":
+        kind: Kind = "NOT MATCHED" if reader.accept("NOT", "MATCHED") else "MATCHED"
+        if kind == "MATCHED":
             reader.expect("MATCHED")
         elif reader.accept("BY", "SOURCE"):
-            kind = "by source"
+            kind = "NOT MATCHED BY SOURCE"
         else:
             reader.accept("BY", "TARGET")
         condition = reader.until("THEN", what="a condition") if reader.accept("AND") else None
@@ -73,15 +86,16 @@ def read_clauses(reader: Reader, *tables: str) -> Clauses:
     return Clauses(tuple(matched), tuple(inserted), tuple(unmatched_by_source))
 
 
-def _action(reader: Reader, kind: str, condition: str | None, tables: tuple[str, ...]) -> Clause:
-    if kind != "not matched" and reader.accept("DELETE"):
-        return Clause(condition, "DELETE")
-    if kind != "not matched":
+def _action(reader: Reader, kind: Kind, condition: str | None, tables: tuple[str, ...]) -> Clause:
+    if kind != "NOT MATCHED" and reader.accept("DELETE"):
+        return Clause(condition, "DELETE", {})
+    if kind != "NOT MATCHED":
         reader.expect("UPDATE", "SET")
-        takes_source = kind == "matched" and reader.accept("*")
-        return Clause(condition, "UPDATE", None if takes_source else _assignments(reader, tables))
+        takes_source = kind == "MATCHED" and reader.accept("*")
+        return Clause(condition, "UPDATE", {} if takes_source else _assignments(reader, tables), takes_source)
     reader.expect("INSERT")
-    return Clause(condition, "INSERT", None if reader.accept("*") else _inserted(reader, tables))
+    takes_source = reader.accept("*")
+    return Clause(condition, "INSERT", {} if takes_source else _inserted(reader, tables), takes_source)
 
 
 def _assignments(reader: Reader, tables: tuple[str, ...]) -> dict[str, str]:

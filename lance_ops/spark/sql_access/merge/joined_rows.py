@@ -40,16 +40,14 @@ def changes_by_join(
 
 def _choices(names: MergeNames, clauses: Clauses) -> Choices:
     """Return what each clause gives its rows. An update keeps the columns that only other clauses write."""
-    for clause in clauses.unmatched_by_source:
-        names.check_unmatched_by_source(clause)
-    updates = [names.written(clause) for clause in clauses.updates]
+    updates = [clause.values for clause in clauses.updates]
     own = {name: quoted_path(names.target, name) for values in updates for name in values}
     kept = {name: path for name, path in own.items() if any(name not in values for values in updates)}
     _check_kept(names.schema, kept)
 
     def choice(clause: Clause) -> Choice:
-        values = {} if clause.action == "DELETE" else names.written(clause)
-        return Choice(clause.action, clause.condition, {**kept, **values} if clause.action == "UPDATE" else values)
+        values = {**kept, **clause.values} if clause.action == "UPDATE" else clause.values
+        return Choice(clause.action, clause.condition, values)
 
     sides = (clauses.matched, clauses.inserted, clauses.unmatched_by_source)
     return Choices(*([choice(clause) for clause in side] for side in sides))

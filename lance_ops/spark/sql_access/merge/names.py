@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
 from sqlglot import exp
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
-from lance_ops.spark.sql_access.expressions import conjunct_texts, parse_expression, sides_of_equality
-from lance_ops.spark.sql_access.merge.clauses import Clause
+from lance_ops.spark.sql_access.expressions import conjunct_texts, parse_expression, sides_of_equality, with_qualifiers
+from lance_ops.spark.sql_access.merge.clauses import Clause, Kind
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.translation import CaseRule, quoted_path
 
 __all__ = ["MergeNames"]
 
+Side: TypeAlias = Literal["target", "source"]
+
+_SEEN_BY: Mapping[Kind, Sequence[Side]] = {
+    "MATCHED": ("target", "source"),
+    "NOT MATCHED": ("source",),
+    "NOT MATCHED BY SOURCE": ("target",),
+}
+"""The tables whose columns a clause may read."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The table that a column is of, and its path there: the column's name, then those of fields in it."""
+
+    side: Side
+    path: tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class MergeNames:
-    """The names of both tables in a MERGE, and their columns."""
+    """The names of both tables in a MERGE, and their columns.
+
+    The methods other than `resolved` and `qualified` take expressions that `qualified` returned.
+    """
 
     target: str
     schema: Schema
@@ -25,50 +48,79 @@ class MergeNames:
     source_columns: tuple[str, ...]
     case_rule: CaseRule
 
-    def written(self, clause: Clause) -> dict[str, str]:
-        """Return the columns that a clause writes, in the table's spelling, and their expressions.
+    def resolved(self, clause: Clause, kind: Kind) -> Clause:
+        """Return a clause with the table's columns in the table's spelling, and all columns in its texts qualified.
 
-        Raises `InvalidInput` for an unknown column, and `UnsupportedFeature` for a subquery.
+        Raises `InvalidInput` for an unknown column, and as `qualified` does.
         """
-        names = self.schema.names
-        if clause.values is None:
-            found = {name: self.case_rule.find(name, self.source_columns) for name in names}
-            missing = [name for name, column in found.items() if column is None]
-            if missing:
+        condition = None if clause.condition is None else self.qualified(clause.condition, kind)
+        values = self._all_of_source() if clause.takes_source else self._written(clause.values, kind)
+        return Clause(condition, clause.action, values)
+
+    def qualified(self, text: str, kind: Kind = "MATCHED") -> str:
+        """Return an expression with the name of its table before each column.
+
+        A clause for unmatched rows sees the columns of their table alone, as in Spark: where the rows of both tables
+        are joined, a column of the other table would be null. Raises `InvalidInput` for a column that is in doubt or is
+        one of the other table, and `UnsupportedFeature` for a subquery.
+        """
+        _check_has_no_subquery(text)
+        return with_qualifiers(text, lambda column: self._missing_qualifier(column, text, kind))
+
+    def _missing_qualifier(self, column: exp.Column, text: str, kind: Kind) -> str | None:
+        """Return the name of a column's table in backticks; None if the text has it."""
+        found = self._find(column, _SEEN_BY[kind])
+        if found is None:
+            if self._find(column, _SEEN_BY["MATCHED"]) is not None:
+                hidden = self.source if "target" in _SEEN_BY[kind] else self.target
                 raise InvalidInput(
-                    f"SQL on a Lance table: the source of MERGE has no column {', '.join(missing)}, which * needs: "
-                    "name the columns"
+                    f"SQL on a Lance table: {text} in WHEN {kind} reads {hidden}, which has no row there"
                 )
-            return {name: quoted_path(self.source, str(column)) for name, column in found.items()}
+            raise InvalidInput(f"SQL on a Lance table: column {column.sql('spark')} of MERGE is in neither table")
+        has_qualifier = len(found.path) < len(name_parts(column))
+        return None if has_qualifier else quoted_path(self._alias(found.side))
+
+    def _alias(self, side: Side) -> str:
+        return self.target if side == "target" else self.source
+
+    def _all_of_source(self) -> dict[str, str]:
+        """Return the source's column for each of the table's, as `*` means."""
+        found = {name: self.case_rule.find(name, self.source_columns) for name in self.schema.names}
+        missing = [name for name, column in found.items() if column is None]
+        if missing:
+            raise InvalidInput(
+                f"SQL on a Lance table: the source of MERGE has no column {', '.join(missing)}, which * needs: name "
+                "the columns"
+            )
+        return {name: quoted_path(self.source, str(column)) for name, column in found.items()}
+
+    def _written(self, values: Mapping[str, str], kind: Kind) -> dict[str, str]:
+        names = self.schema.names
         written = {}
-        for name, text in clause.values.items():
+        for name, text in values.items():
             stored = self.case_rule.find(name, names)
             if stored is None:
                 raise InvalidInput(f"SQL on a Lance table: no column {name!r}: there are {', '.join(names)}")
             if stored in written:
                 raise InvalidInput(f"SQL on a Lance table: column {stored!r} is set twice")
-            self._check_columns(text)
-            written[stored] = text
+            written[stored] = self.qualified(text, kind)
         return written
 
-    def check_unmatched_by_source(self, clause: Clause) -> None:
-        """Raise `InvalidInput` for a clause of unmatched rows of the table that reads the source."""
-        for text in (clause.condition, *(clause.values or {}).values()):
-            if text is not None and any(side == "source" for side, _ in self._columns_of(text)):
-                raise InvalidInput(
-                    f"SQL on a Lance table: {text} in WHEN NOT MATCHED BY SOURCE reads {self.source}, which has no row "
-                    "there"
-                )
-
     def columns_of_target(self, text: str) -> list[str]:
-        """Return the table's columns in an expression; raise `UnsupportedFeature` for a subquery."""
-        return [name for side, name in self._columns_of(text) if side == "target"]
+        """Return the table's columns in an expression."""
+        return self._columns_of(text, "target")
+
+    def columns_of_source(self, text: str) -> list[str]:
+        """Return the source's columns in an expression."""
+        return self._columns_of(text, "source")
 
     def source_column(self, text: str) -> str | None:
         """Return the column that an expression over the source is; None if it is another expression."""
         tree = parse_expression(text)
-        _, name, field = self._side_of(tree) if isinstance(tree, exp.Column) else ("", None, ())
-        return None if field else name
+        if not isinstance(tree, exp.Column):
+            return None
+        name, *fields = self._place(tree).path
+        return None if fields else name
 
     def reads_no_target(self, text: str) -> bool:
         """Return whether an expression reads no column of the table."""
@@ -100,44 +152,46 @@ class MergeNames:
         texts = sides_of_equality(condition) or ()
         for column_text, text in (texts, texts[::-1]) if texts else ():
             own = parse_expression(column_text).unnest()
-            if isinstance(own, exp.Column) and {side for side, _ in self._columns_of(text)} == {"source"}:
-                side, name, field = self._side_of(own)
+            if not isinstance(own, exp.Column) or self.columns_of_target(text) or not self.columns_of_source(text):
+                continue
+            key = self._place(own)
+            if key.side == "target" and len(key.path) == 1:
                 column = self.source_column(text)
-                if side == "target" and not field:
-                    return name, text if column is None else quoted_path(self.source, column)
+                return key.path[0], text if column is None else quoted_path(self.source, column)
         return None
 
-    def _check_columns(self, text: str) -> None:
-        """Raise for a subquery, and for a column in doubt."""
-        self._columns_of(text)
+    def _columns_of(self, text: str, side: Side) -> list[str]:
+        places = map(self._place, parse_expression(text).find_all(exp.Column))
+        return [place.path[0] for place in places if place.side == side]
 
-    def _columns_of(self, text: str) -> list[tuple[str, str]]:
-        tree = parse_expression(text)
-        if tree.find(exp.Query) is not None:
-            raise UnsupportedFeature(f"{text} in MERGE, a subquery: join it to the source")
-        return [self._side_of(column)[:2] for column in tree.find_all(exp.Column)]
+    def _place(self, column: exp.Column) -> _Place:
+        """Return what a qualified column is."""
+        found = self._find(column, _SEEN_BY["MATCHED"])
+        assert found is not None, column
+        return found
 
-    def _side_of(self, column: exp.Column) -> tuple[str, str, tuple[str, ...]]:
-        """Return which table a column is of, its name there, and the path of a field in it.
+    def _find(self, column: exp.Column, sides: Sequence[Side]) -> _Place | None:
+        """Return what a column is that may be of any of these tables; None if it is of none.
 
-        Raises `InvalidInput` if that is in doubt. As in Spark, the name of a table comes before that of a column.
+        Raises `InvalidInput` if it may be of both. As in Spark, the name of a table comes before that of a column.
         """
         parts = name_parts(column)
-        places = {"target": (self.target, self.schema.names), "source": (self.source, self.source_columns)}
+        columns = {"target": self.schema.names, "source": self.source_columns}
         for begin in (1, 0):
             found = [
-                (side, stored, parts[begin + 1 :])
-                for side, (alias, names) in places.items()
+                _Place(side, (stored, *parts[begin + 1 :]))
+                for side in sides
                 if len(parts) > begin
-                and (begin == 0 or parts[0].lower() == alias.lower())
-                and (stored := self.case_rule.find(parts[begin], names)) is not None
+                and (begin == 0 or parts[0].lower() == self._alias(side).lower())
+                and (stored := self.case_rule.find(parts[begin], columns[side])) is not None
             ]
-            if len(found) == 1:
-                return found[0]
+            if len(found) > 1:
+                raise InvalidInput(
+                    f"SQL on a Lance table: column {column.sql('spark')} of MERGE is in both tables: name one"
+                )
             if found:
-                break
-        what = "is in both tables: name one" if found else "is in neither table"
-        raise InvalidInput(f"SQL on a Lance table: column {column.sql('spark')} of MERGE {what}")
+                return found[0]
+        return None
 
     def _with_full_names(self, text: str) -> exp.Expr:
         """Return the tree of an expression with each column as its table and its name there."""
@@ -146,5 +200,10 @@ class MergeNames:
     def _with_full_name(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
-        side, name, field = self._side_of(node)
-        return exp.column(".".join((name, *field)), table=side, quoted=True)
+        place = self._place(node)
+        return exp.column(".".join(place.path), table=place.side, quoted=True)
+
+
+def _check_has_no_subquery(text: str) -> None:
+    if parse_expression(text).find(exp.Query) is not None:
+        raise UnsupportedFeature(f"{text} in MERGE, a subquery: join it to the source")

@@ -52,8 +52,8 @@ def _values(
     names: MergeNames, keys: dict[str, str], matched: Clause | None, inserted: Clause | None
 ) -> dict[str, str] | None:
     """Return the source's expression of each column that the merge writes, keys first; None if there is no such one."""
-    updates = names.written(matched) if matched is not None and matched.action == "UPDATE" else None
-    inserts = None if inserted is None else names.written(inserted)
+    updates = matched.values if matched is not None and matched.action == "UPDATE" else None
+    inserts = None if inserted is None else inserted.values
     if not all(map(names.reads_no_target, (*(updates or {}).values(), *(inserts or {}).values()))):
         return None
     for name, key in keys.items():

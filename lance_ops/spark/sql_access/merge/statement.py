@@ -57,12 +57,13 @@ def _merge(statement: Statement) -> DataFrame | None:
     reader.expect("USING")
     query, source = _source(statement)
     reader.expect("ON")
-    condition = reader.until("WHEN", what="a condition")
+    on = reader.until("WHEN", what="a condition")
     clauses = read_clauses(reader, table.qualifier, table.name)
 
     def attempt(current: Snapshot) -> MergeCounts:
         frame = run_query(query, statement.tables.reading(current).to_write())
-        return _Merge(statement, table.qualifier, frame, source, condition, clauses).execute(current)
+        names = MergeNames(table.qualifier, current.schema, source, tuple(frame.columns), statement.case_rule)
+        return _Merge(statement, names, frame, names.qualified(on), clauses.mapped(names.resolved)).execute(current)
 
     done = statement.retried(statement.tables.open(table.description), attempt)
     counts = (done.updated, done.deleted, done.inserted)
@@ -94,30 +95,29 @@ def _source(statement: Statement) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Merge:
-    """What a statement merges; `target` and `source` are the names of both tables in it."""
+    """What a statement merges into the version that `names` knows; ON and the clauses are resolved."""
 
     statement: Statement
-    target: str
+    names: MergeNames
     frame: DataFrame
-    source: str
     on: str
     clauses: Clauses
 
     def execute(self, current: Snapshot) -> MergeCounts:
         """Merge into the version; return the numbers of changed rows."""
-        found = source_rows_to_merge(self._names(current), self.frame, self.on, self.clauses, plain_types(current))
+        found = source_rows_to_merge(self.names, self.frame, self.on, self.clauses, plain_types(current))
         unmatched = self._unmatched_by_source(current)
         if found is None or unmatched is None or not self._compares_keys_alike(current, found):
             return self._merge_joined(current)
         return self._merge_source(LanceDataset.of(current), found, unmatched)
 
     def _compares_keys_alike(self, snapshot: Snapshot, rows: DataFrame) -> bool:
-        keys = StructType([rows.schema[key] for key in self._keys(snapshot)])
+        keys = StructType([rows.schema[key] for key in self._keys])
         return compares_keys_alike(keys, snapshot.schema)
 
     def _merge_source(self, opened: LanceDataset, rows: DataFrame, unmatched: list[Predicate]) -> MergeCounts:
         """Merge by key; also delete the rows of the table that match no source row and meet one of the conditions."""
-        keys = self._keys(opened.snapshot)
+        keys = self._keys
         merge = opened.merge_insert(keys).conflict_retries(0)
         if self.clauses.all_matched_delete:
             merge = merge.when_matched_delete()
@@ -134,15 +134,14 @@ class _Merge:
 
     def _merge_joined(self, current: Snapshot) -> MergeCounts:
         """Join the source with the version and change the rows of the pairs."""
-        names = self._names(current)
-        rows = changes_by_join(names, self.frame, current, self.on, self.clauses, self.statement.runner)
-        updated = dict.fromkeys(name for clause in self.clauses.updates for name in names.written(clause))
+        rows = changes_by_join(self.names, self.frame, current, self.on, self.clauses, self.statement.runner)
+        updated = dict.fromkeys(name for clause in self.clauses.updates for name in clause.values)
         try:
-            return change_rows(self.statement, current, rows, updated, "merge into", on=self._keys(current))
+            return change_rows(self.statement, current, rows, updated, "merge into", on=self._keys)
         except RowChosenTwice as error:
             raise InvalidInput(
                 "ambiguous merge: several source rows match one row of the table, and one of them updates it: "
-                f"{_shown(current, error.address, names.columns_of_target(self.on))}; leave one source row for it"
+                f"{_shown(current, error.address, self.names.columns_of_target(self.on))}; leave one source row for it"
             ) from error
 
     def _unmatched_by_source(self, snapshot: Snapshot) -> list[Predicate] | None:
@@ -155,18 +154,17 @@ class _Merge:
         if clauses and any(clause.condition is not None for clause in self.clauses.matched):
             return None
         found = [
-            TRUE if each.condition is None else self.statement.predicate(snapshot.schema, each.condition, self.target)
+            TRUE
+            if each.condition is None
+            else self.statement.predicate(snapshot.schema, each.condition, self.names.target)
             for each in clauses
         ]
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
 
-    def _keys(self, snapshot: Snapshot) -> list[str]:
-        return list(self._names(snapshot).keys_of_on(self.on)[0])
-
-    def _names(self, snapshot: Snapshot) -> MergeNames:
-        case_rule = self.statement.case_rule
-        return MergeNames(self.target, snapshot.schema, self.source, tuple(self.frame.columns), case_rule)
+    @property
+    def _keys(self) -> list[str]:
+        return list(self.names.keys_of_on(self.on)[0])
 
 
 def _shown(snapshot: Snapshot, address: int, columns: Sequence[str]) -> str:
