@@ -60,7 +60,7 @@ def sql(
     """Run one statement; docs/spark.md lists those that Lance tables understand.
 
     `args` are the values of parameters, `:name` or `?`, in queries, conditions and values, as `SparkSession.sql` takes
-    them; Spark refuses a parameter in a MERGE, and this library one in the words of other statements.
+    them. Behind the source of a MERGE they need names. Parameters in other words of statements are refused.
     `namespace` is as in `use_namespace`, for this statement only. `storage_options` open the tables that are named by a
     path; no plan of Spark shows them. `raw_storage_options` are fsspec's options for the files of COPY INTO. The runner
     executes the tasks of changes and of maintenance; it is `OnSpark` of the session by default. Changes happen at once;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from lance_ops.core.errors import InvalidInput
@@ -32,6 +33,12 @@ class Clause:
     values: Mapping[str, str]
     takes_source: bool = False
 
+    def with_texts(self, change: Callable[[str], str]) -> Clause:
+        """Return the clause with what a function makes of each expression."""
+        condition = None if self.condition is None else change(self.condition)
+        values = {name: change(text) for name, text in self.values.items()}
+        return replace(self, condition=condition, values=values)
+
 
 @dataclass(frozen=True)
 class Clauses:
@@ -53,6 +60,10 @@ class Clauses:
             tuple(change(clause, "NOT MATCHED") for clause in self.inserted),
             tuple(change(clause, "NOT MATCHED BY SOURCE") for clause in self.unmatched_by_source),
         )
+
+    def with_texts(self, change: Callable[[str], str]) -> Clauses:
+        """Return the clauses with what a function makes of each expression."""
+        return self.mapped(lambda clause, _: clause.with_texts(change))
 
     @property
     def updates(self) -> list[Clause]:

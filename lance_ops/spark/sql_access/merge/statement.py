@@ -8,7 +8,8 @@
 If ON compares keys, and the clauses need one row of the source alone for what they update and insert, the library's
 merge by key reads these rows. Else Spark joins the source with the columns of the table that ON and the clauses read:
 they may then read both rows, and there may be several of a kind, of which the first that fits counts. What cannot be
-said is refused with its reason, before anything is written.
+said is refused with its reason, before anything is written. Parameters `:name` may stand anywhere, and so may
+subqueries that have one value and read neither row.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanRequest, take_addresses
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.sql_access.merge.clauses import Clauses, read_clauses
+from lance_ops.spark.sql_access.merge.constants import Constants
 from lance_ops.spark.sql_access.merge.joined_rows import changes_by_join
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.merge.source_rows import source_rows_to_merge
@@ -61,9 +63,12 @@ def _merge(statement: Statement) -> DataFrame | None:
     clauses = read_clauses(reader, table.qualifier, table.name)
 
     def attempt(current: Snapshot) -> MergeCounts:
-        frame = run_query(query, statement.tables.reading(current).to_write())
+        tables = statement.tables.reading(current)
+        constants = Constants(tables)
+        frame = run_query(query, tables.to_write())
         names = MergeNames(table.qualifier, current.schema, source, tuple(frame.columns), statement.case_rule)
-        return _Merge(statement, names, frame, names.qualified(on), clauses.mapped(names.resolved)).execute(current)
+        resolved = clauses.with_texts(constants.written_out).mapped(names.resolved)
+        return _Merge(statement, names, frame, names.qualified(constants.written_out(on)), resolved).execute(current)
 
     done = statement.retried(statement.tables.open(table.description), attempt)
     counts = (done.updated, done.deleted, done.inserted)

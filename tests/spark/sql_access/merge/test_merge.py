@@ -310,9 +310,9 @@ def test_only_rows_of_a_condition_are_inserted(spark: SparkSession, lake: Path) 
 @pytest.mark.parametrize(
     ("clauses", "reason"),
     [
-        ("WHEN MATCHED THEN UPDATE SET x = (SELECT 1)", "a subquery: join it to the source"),
-        ("WHEN NOT MATCHED AND n.x IN (SELECT 5) THEN INSERT *", "a subquery: join it to the source"),
-        ("ON t.id IN (SELECT n.id) WHEN MATCHED THEN DELETE", "a subquery: join it to the source"),
+        ("WHEN MATCHED THEN UPDATE SET x = (SELECT n.x)", "a subquery that reads a row of the merge"),
+        ("WHEN NOT MATCHED AND n.x IN (SELECT 5) THEN INSERT *", "a subquery of several rows: join it to the source"),
+        ("ON t.id IN (SELECT n.id) WHEN MATCHED THEN DELETE", "a subquery of several rows: join it to the source"),
     ],
 )
 def test_what_a_merge_cannot_say_is_refused_by_name(spark: SparkSession, lake: Path, clauses: str, reason: str) -> None:
