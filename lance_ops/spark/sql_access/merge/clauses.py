@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -47,6 +47,11 @@ class Clauses:
     matched: tuple[Clause, ...]
     inserted: tuple[Clause, ...]
     unmatched_by_source: tuple[Clause, ...]
+
+    def __iter__(self) -> Iterator[Clause]:
+        yield from self.matched
+        yield from self.inserted
+        yield from self.unmatched_by_source
 
     @property
     def all_matched_delete(self) -> bool:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lance_ops.api import LanceDataset
+from lance_ops.api.namespaces import TableDescription
 from lance_ops.changing import RowChosenTwice
 from lance_ops.changing.merge_insert import MergeCounts
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -37,8 +38,14 @@ from lance_ops.spark.sql_access.merge.source_rows import source_rows_to_merge
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.row_changes import change_rows, plain_types
 from lance_ops.spark.sql_access.statement import Statement
-from lance_ops.spark.sql_access.table_references import read_version_clause
-from lance_ops.spark.translation import compares_keys_alike, quoted_path, rows_with_possible_keys
+from lance_ops.spark.sql_access.table_references import VersionClause, read_version_clause
+from lance_ops.spark.translation import (
+    check_whole_microseconds,
+    compares_keys_alike,
+    has_nanoseconds,
+    quoted_path,
+    rows_with_possible_keys,
+)
 
 __all__ = ["MERGE_STATEMENTS"]
 
@@ -57,7 +64,7 @@ def _merge(statement: Statement) -> DataFrame | None:
     if evolves:
         raise UnsupportedFeature("MERGE WITH SCHEMA EVOLUTION (add the columns by ALTER TABLE … ADD COLUMNS first)")
     reader.expect("USING")
-    query, source = _source(statement)
+    source = _source(statement)
     reader.expect("ON")
     on = reader.until("WHEN", what="a condition")
     clauses = read_clauses(reader, table.qualifier, table.name)
@@ -65,26 +72,43 @@ def _merge(statement: Statement) -> DataFrame | None:
     def attempt(current: Snapshot) -> MergeCounts:
         tables = statement.tables.reading(current)
         constants = Constants(tables)
-        frame = run_query(query, tables.to_write())
-        names = MergeNames(table.qualifier, current.schema, source, tuple(frame.columns), statement.case_rule)
+        frame = run_query(source.query, tables.to_write())
+        names = MergeNames(table.qualifier, current.schema, source.name, tuple(frame.columns), statement.case_rule)
         resolved = clauses.with_texts(constants.written_out).mapped(names.resolved)
-        return _Merge(statement, names, frame, names.qualified(constants.written_out(on)), resolved).execute(current)
+        merge = _Merge(statement, names, frame, names.qualified(constants.written_out(on)), resolved)
+        if source.table is not None:
+            merge.check_source(tables.open(source.table, source.clause).snapshot)
+        return merge.execute(current)
 
     done = statement.retried(statement.tables.open(table.description), attempt)
     counts = (done.updated, done.deleted, done.inserted)
     return statement.result(_CHANGED, [(sum(counts), *counts)])
 
 
-def _source(statement: Statement) -> tuple[str, str]:
-    """Read the source; return its query and its name in the statement."""
+@dataclass(frozen=True)
+class _Source:
+    """The rows that a statement merges: a query, and their name in the statement.
+
+    If the query reads a Lance table as it is, `table` is this table, in the version of `clause`.
+    """
+
+    query: str
+    name: str
+    table: TableDescription | None = None
+    clause: VersionClause | None = None
+
+
+def _source(statement: Statement) -> _Source:
+    """Read the source."""
     reader = statement.reader
+    name, table, clause = None, None, None
     if reader.accept("("):
-        source, name = f"({reader.until(what='a query')})", None
+        source = f"({reader.until(what='a query')})"
         reader.expect(")")
     else:
         begin = reader.at
-        name = reader.path("the source")[-1]
-        read_version_clause(reader)
+        path = reader.path("the source")
+        name, table, clause = path[-1], statement.tables.find(path), read_version_clause(reader)
         source = reader.between(begin, reader.at)
     alias = statement.alias("ON")
     if alias is None and name is None:
@@ -95,7 +119,7 @@ def _source(statement: Statement) -> tuple[str, str]:
         reader.expect(")")
         columns = reader.between(begin, reader.at)
     called = alias or name or ""
-    return f"SELECT * FROM {source} AS {quoted_path(called)} {columns}", called
+    return _Source(f"SELECT * FROM {source} AS {quoted_path(called)} {columns}", called, table, clause)
 
 
 @dataclass(frozen=True)
@@ -107,6 +131,20 @@ class _Merge:
     frame: DataFrame
     on: str
     clauses: Clauses
+
+    def check_source(self, snapshot: Snapshot) -> None:
+        """Raise `UnsupportedFeature` for nanoseconds of the source that Spark cuts.
+
+        They count where they are compared, and where they become values of columns of nanoseconds.
+        """
+        texts = [self.on]
+        for clause in self.clauses:
+            fine = (text for name, text in clause.values.items() if has_nanoseconds(self.names.schema.field(name)))
+            texts += [*fine, *([] if clause.condition is None else [clause.condition])]
+        read = {name for text in texts for name in self.names.columns_of_source(text)}
+        stored = dict(zip(self.names.source_columns, snapshot.schema.names, strict=True))
+        paths = [name for column, name in stored.items() if column in read]
+        check_whole_microseconds("a MERGE that reads its source's column", snapshot, paths, self.statement.runner)
 
     def execute(self, current: Snapshot) -> MergeCounts:
         """Merge into the version; return the numbers of changed rows."""

@@ -237,6 +237,36 @@ def test_nanoseconds_of_the_table_are_read_where_spark_cuts_none(
 
 
 @pytest.mark.parametrize(
+    ("clauses", "is_refused"),
+    [
+        ("ON t.id = n.id WHEN NOT MATCHED THEN INSERT (id, fine) VALUES (n.id, n.at)", True),
+        ("ON t.id = n.id WHEN MATCHED THEN UPDATE SET fine = timestampadd(DAY, 1, at) + t.x * INTERVAL 1 DAY", True),
+        ("ON t.fine = at WHEN MATCHED THEN DELETE", True),
+        ("ON t.id = n.id WHEN NOT MATCHED AND year(at) = 1970 THEN INSERT (id) VALUES (id)", True),
+        ("ON t.id = n.id WHEN NOT MATCHED THEN INSERT (id, coarse) VALUES (id, at)", False),
+        ("ON t.id = n.id WHEN NOT MATCHED THEN INSERT (id, fine) VALUES (id, whole)", False),
+    ],
+)
+def test_nanoseconds_of_a_table_that_is_the_source_are_not_cut(
+    spark: SparkSession, lake: Path, clauses: str, is_refused: bool
+) -> None:
+    def moments(kind: str) -> pa.Array:
+        return pa.array([0], pa.timestamp(kind))
+
+    write_dataset(pa.table({"id": [1], "x": [1], "fine": moments("ns"), "coarse": moments("us")}), lake / "to.lance")
+    fine = pa.array([4_001], pa.timestamp("ns"))
+    write_dataset(pa.table({"key": [7], "moment": fine, "whole": moments("ns")}), lake / "from.lance")
+    write_dataset(pa.table({"key": [8]}), lake / "from.lance", mode="overwrite")
+    text = f"MERGE INTO `to` t USING `from` VERSION AS OF 1 AS n(id, at, whole) {clauses}"
+    if is_refused:
+        with pytest.raises(UnsupportedFeature, match="its source's column 'moment', whose values are not all whole"):
+            sql(spark, text, runner=InThreads())
+    else:
+        sql(spark, text, runner=InThreads())
+    assert LanceDataset(lake / "to.lance").count_rows() == 2 - is_refused
+
+
+@pytest.mark.parametrize(
     ("text", "counts", "expected"),
     [
         ("ON t.id > n.id AND n.x > 20 WHEN MATCHED THEN DELETE", (2, 0, 2, 0), [(1, 10, "a"), (2, 20, "b")]),
