@@ -16,7 +16,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, LanceOpsError, ReferenceNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR, belongs_to_this_branch
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
-from lance_ops.refs.branch_locations import branch_of, branch_uri, writable_reference_store
+from lance_ops.refs.branch_locations import branch_of, branch_uri, reference_store, writable_reference_store
 from lance_ops.refs.clone import commit_first_version
 from lance_ops.refs.file_removal import delete_files
 from lance_ops.refs.tags import list_tags
@@ -26,7 +26,7 @@ from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
 from lance_ops.transactions import Clone, Transaction, read_manifest
 
-__all__ = ["branch_files", "create_branch", "delete_branch", "remove_branch_files"]
+__all__ = ["branch_files", "branch_remains", "create_branch", "delete_branch", "remove_branch_files"]
 
 
 def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -86,9 +86,26 @@ def _remove_branch(snapshot: Snapshot, references: Store, name: str) -> None:
         except InvalidInput:
             references.put_if_absent(path, content)
             raise
-    elif root.committer.latest() is None:
+    elif not _has_remains(root):
         raise ReferenceNotFound(f"{references.uri} has no branch {name!r}")
     remove_branch_files(root)
+
+
+def branch_remains(snapshot: Snapshot, name: str) -> bool:
+    """Return whether files or versions of a branch exist that has no name: its removal or creation was interrupted."""
+    if reference_store(snapshot).exists(branch_path(name)):
+        return False
+    return _has_remains(open_root(branch_uri(snapshot, name), snapshot.storage_options))
+
+
+def _has_remains(root: DatasetRoot) -> bool:
+    return root.committer.latest() is not None or next(_all_files(root.store), None) is not None
+
+
+def _all_files(store: Store) -> Iterator[ObjectInfo]:
+    """Yield the files of one branch, and the temporary ones of crashed writers."""
+    yield from branch_files(store)
+    yield from filter(_is_in_branch, store.list_temporary())
 
 
 def branch_files(store: Store) -> Iterator[ObjectInfo]:
@@ -108,7 +125,7 @@ def remove_branch_files(root: DatasetRoot) -> None:
     delete_files(root.store, (info.path for info in root.store.list(TRANSACTIONS_DIR)))
     for version in root.committer.versions():
         root.committer.remove(version)
-    while remaining := [*branch_files(root.store), *filter(_is_in_branch, root.store.list_temporary())]:
+    while remaining := [*_all_files(root.store)]:
         delete_files(root.store, (info.path for info in remaining))
     root.committer.forget()
 

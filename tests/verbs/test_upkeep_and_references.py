@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
+from lance_ops.committers import DatasetRoot
 from lance_ops.core.errors import (
     CorruptFile,
     DatasetAlreadyExists,
@@ -13,8 +16,10 @@ from lance_ops.core.errors import (
     PlanOutdated,
     ReferenceNotFound,
     RepairIncomplete,
+    StoreError,
 )
 from lance_ops.maintenance.repair import open_newest_readable
+from lance_ops.refs import branches
 from lance_ops.verbs import (
     Branch,
     Cleanup,
@@ -24,6 +29,7 @@ from lance_ops.verbs import (
     Repair,
     Tag,
     Verify,
+    do_now,
     execute_plan,
     make_plan,
     make_verb,
@@ -52,6 +58,35 @@ def test_a_branch_begins_with_the_planned_version_and_is_removed(numbers: LanceD
     preview, _ = live(Branch("trial", action="delete"), dataset(numbers.uri))
     assert "its newest has 7 rows" in preview.warnings[0]
     assert dataset(numbers.uri).branches.list() == {}
+
+
+@pytest.mark.parametrize("removed_before", ["", "_transactions", "_versions"])
+def test_a_removal_of_a_branch_that_was_interrupted_is_resumed(
+    numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch, removed_before: str
+) -> None:
+    begun = datetime.now(UTC)
+    numbers.create_branch("trial").insert(pa.table({"x": [8]}))
+    verb, folder = Branch("trial", action="delete"), Path(numbers.uri, "tree", "trial")
+    plan, _ = make_plan(verb, numbers)
+
+    def dies(root: DatasetRoot) -> None:
+        if removed_before:
+            shutil.rmtree(folder / "_transactions")
+        if removed_before == "_versions":
+            shutil.rmtree(folder / "_versions")
+        raise StoreError("503 Slow Down")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(branches, "remove_branch_files", dies)
+        with pytest.raises(StoreError, match="503"):
+            do_now(verb, numbers)
+    assert numbers.branches.list() == {} and any(folder.rglob("*.lance"))
+    assert "whose removal or creation was interrupted" in make_plan(verb, numbers)[1].summary
+    for _ in range(2):
+        done = execute_plan(plan, numbers, attempted_since=begun)
+        assert done.facts["branch"] == "trial" and not [path for path in folder.rglob("*") if path.is_file()]
+    with pytest.raises(ReferenceNotFound, match="no branch 'trial'"):
+        do_now(verb, numbers)
 
 
 def test_a_tag_says_what_it_names_before_it_is_moved_or_deleted(numbers: LanceDataset) -> None:

@@ -8,7 +8,15 @@ from typing import Annotated, ClassVar, Literal
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
-from lance_ops.refs import branch_of, branch_uri, delete_branch, list_branches, open_branch, reference_store
+from lance_ops.refs import (
+    branch_of,
+    branch_remains,
+    branch_uri,
+    delete_branch,
+    list_branches,
+    open_branch,
+    reference_store,
+)
 from lance_ops.verbs.chosen_version import chosen_version
 from lance_ops.verbs.contract import Execution, Facts, Measures, Preview, Verb, VerbResult, WhenMoved
 from lance_ops.verbs.options import Option
@@ -39,6 +47,9 @@ class Branch(Verb):
         """Show the version that the branch begins with, or the rows that would go with it."""
         data = work.data
         size = Measures.of(data)
+        if self.action == "delete" and branch_remains(data.snapshot, self.branch):
+            summary = f"remove the files of branch {self.branch}, whose removal or creation was interrupted"
+            return Preview(summary, size, size, facts=self._facts(data))
         if (self.branch in data.branches.list()) != (self.action == "delete"):
             exists = "exists already" if self.action == "create" else "does not exist"
             raise InvalidInput(f"{data.uri}: branch {self.branch!r} {exists}")
@@ -53,14 +64,16 @@ class Branch(Verb):
     def already_done(self, work: Execution) -> VerbResult | None:
         """Return that the branch was begun or removed, if an earlier attempt may have done so.
 
-        A branch of another writer is older than that attempt, or begins with another version.
+        A branch of another writer is older than that attempt, or begins with another version. A branch is removed when
+        its files are, too: the attempt may have ended when only the name was.
         """
         if work.attempted_since is None:
             return None
         snapshot = work.data.snapshot
         found = list_branches(reference_store(snapshot)).get(self.branch)
         if self.action == "delete":
-            return VerbResult(self._facts(work.data)) if found is None else None
+            is_removed = found is None and not branch_remains(snapshot, self.branch)
+            return VerbResult(self._facts(work.data)) if is_removed else None
         if found is None or found.create_at < int(work.attempted_since.timestamp()):  # it has whole seconds
             return None
         asked = chosen_version(work.data, self.version, self.tag)
