@@ -148,6 +148,20 @@ def test_a_run_that_cannot_list_a_folder_sets_the_batch_aside_and_it_is_asked_fo
     assert by_day.data.count_rows() == 5
 
 
+def test_a_batch_that_a_run_left_is_asked_for_again_with_the_same_files(by_day: Deployment) -> None:
+    by_day.instance.add_dynamic_partitions(by_day.names.of("batches"), ["1"])
+    link = by_day.landing / "day=1" / "c.parquet"
+    link.symlink_to("nowhere")
+    with pytest.raises(dg.Failure, match="1 of 1 batches are not complete and wait"):
+        by_day.ingest("1")
+    (batch,) = batch_states(by_day.config, by_day.instance).batches
+    assert (batch.state.value, batch.is_settled) == ("waiting", True)
+    assert by_day.tick().runs == ()
+    link.unlink()
+    by_day.tick()
+    assert by_day.data.count_rows() == 5
+
+
 def test_a_run_that_cannot_list_a_folder_leaves_what_the_table_has(by_day: Deployment) -> None:
     by_day.tick()
     with unlistable("sub"), pytest.raises(dg.Failure, match="files of it may be in day=1/sub"):

@@ -51,8 +51,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             lacking = _lacking_files(config, landing, before, landed)
             to_ingest = [batch for batch in landed if batch.key not in lacking]
             result = _ingest(config, to_ingest, runner.logging_to(context.log)) if to_ingest else _NOTHING_DONE
-            refused = {**lacking, **result.refused}
-            result = replace(result, skipped=(*result.skipped, *recorded_only), refused=refused)
+            result = replace(result, skipped=(*result.skipped, *recorded_only))
             newest = open_for_run(config)
             if newest is not None:
                 report_versions(context, config, newest, before.version if before else 0, started)
@@ -60,9 +59,9 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         metadata = {key: told | ({_ROW_COUNT: rows[key]} if key in rows else {}) for key, told in recorded_only.items()}
         for key in [key for key, told in recorded_only.items() if CHANGED_TOKEN in told]:
             context.log.warning("batch %s changed after it was ingested: what the table holds of it is recorded", key)
-        metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in landed], result)
-        if result.refused or lost:
-            raise _record_refused(context, config, metadata, result, lost)
+        metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in to_ingest], result)
+        if result.refused or lost or lacking:
+            raise _record_refused(context, config, metadata, result, lost, lacking)
         with names.partitions.answering_with(wanted):
             for key, of_batch in metadata.items():
                 context.add_asset_metadata(of_batch, names.batches, key)
@@ -137,12 +136,15 @@ def _record_refused(
     metadata: Mapping[str, dict[str, Any]],
     result: IngestResult,
     lost: Sequence[str] = (),
+    lacking: Mapping[str, str] | None = None,
 ) -> dg.Failure:
     """Record the batches that are in the table and those that were set aside; return the failure that names the latter.
 
-    It also names the `lost` batches, whose files are gone. The run fails, so that its partitions show which batches are
+    It also names the `lost` batches, whose files are gone, and the `lacking` ones with the reasons: they wait, and are
+    asked for again when nothing of them is set aside. The run fails, so that its partitions show which batches are
     missing. If a run succeeds, Dagster records all of its partitions.
     """
+    lacking = lacking or {}
     names = DatasetNames(config.name)
     ingested = {key: of_batch for key, of_batch in metadata.items() if key not in result.refused}
     _record_ingested(context, names, ingested, result)
@@ -152,8 +154,13 @@ def _record_refused(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
     report_checks(context, config, ingested.keys(), result.refused)
-    num_wanted = len(metadata) + len(lost)
+    num_wanted = len(metadata) + len(lost) + len(lacking)
     told = [f"{_no_such_files(config, lost, num_wanted)}."] if lost else []
+    if lacking:
+        told.append(
+            f"{len(lacking)} of {num_wanted} batches are not complete and wait; the sensor asks for each again when "
+            f"nothing of it is set aside:\n{named_with_reasons(lacking)}"
+        )
     if not result.refused:
         told.append("All other batches are in the table.")
     else:
@@ -162,8 +169,8 @@ def _record_refused(
             "these files; a mended one is asked for again. After a change of the declaration or of the table, ask for "
             f"each with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(result.refused)}"
         )
-    # Alerts of batches that were set aside tell of these alone, so a run that lost some is told as a failed one.
-    of_run = {} if lost else {REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))}
+    # Alerts of batches that were set aside tell of these alone, so a run that misses others is told as a failed one.
+    of_run = {} if lost or lacking else {REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))}
     return dg.Failure("\n".join(told), metadata=of_run, allow_retries=False)
 
 
