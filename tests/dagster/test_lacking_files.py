@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.declaration import RawFiles
+from lance_ops.dagster.landing import landing as landing_module
 from lance_ops.dagster.landing.landing import LandedFile, Landing, SetAside, group_files, list_landing
 from lance_ops.dagster.ops import launch
 from lance_ops.verbs import IngestFiles
@@ -86,6 +87,95 @@ def test_a_link_to_a_folder_that_is_listed_holds_up_nothing(tmp_path: Path) -> N
     (tmp_path / "elsewhere").mkdir()
     (folder / "outside").symlink_to("../elsewhere")
     assert ready(list_landing(raw, later)) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "target", "expected"),
+    [
+        (["day=1/b-2024-01-02.csv"], "day=1", ["2024-01-01", "2024-01-02"]),
+        (["day=1/b.txt"], "day=1", ["2024-01-01"]),
+        (["day=1/sub/2024-01-01.csv"], "day=1/sub", ["2024-01-01"]),
+        (["_staging/x/2024-01-01.csv"], "_staging/x", []),
+        ([".data/2024-01-01.csv"], ".data", []),
+        (["other/b.csv"], "other", ["2024-01-01"]),
+        ([], ".", ["2024-01-01"]),
+    ],
+)
+def test_a_link_to_a_folder_holds_up_batches_unless_its_files_are_in_batches(
+    tmp_path: Path, files: list[str], target: str, expected: list[str]
+) -> None:
+    folder = tmp_path / "in"
+    for file in ("day=1/a-2024-01-01.csv", *files):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text("x\n1\n")
+    (folder / "latest").symlink_to(target)
+    raw, later = RawFiles(uri=str(folder), key=BY_DATE, glob="**/*.csv"), datetime.now(UTC) + timedelta(hours=1)
+    assert ready(list_landing(raw, later)) == expected
+
+
+def test_a_link_whose_name_gives_files_a_key_holds_up_its_batch(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for file in ("day=1/a.csv", "incoming/b.csv"):
+        (folder / file).parent.mkdir(parents=True)
+        (folder / file).write_text("x\n1\n")
+    (folder / "day=1" / "more").symlink_to("../incoming")
+    raw, later = RawFiles(uri=str(folder), key=BY_DAY, unmatched="ignore"), datetime.now(UTC) + timedelta(hours=1)
+    assert ready(list_landing(raw, later)) == []
+
+
+def test_a_link_to_a_folder_that_the_glob_leaves_out_holds_up_batches(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for file in ("a/2024-01-01.csv", "b/c/2024-01-01.csv"):
+        (folder / file).parent.mkdir(parents=True)
+        (folder / file).write_text("x\n1\n")
+    (folder / "d").symlink_to("b/c")
+    raw, later = RawFiles(uri=str(folder), key=BY_DATE, glob="*/*.csv"), datetime.now(UTC) + timedelta(hours=1)
+    assert ready(list_landing(raw, later)) == []
+
+
+@pytest.mark.parametrize(("target", "expected"), [("a.csv", ["1"]), ("../day=1/_b.csv", []), ("nowhere.csv", [])])
+def test_a_link_to_a_file_holds_up_its_batch_unless_that_file_is_in_a_batch(
+    tmp_path: Path, target: str, expected: list[str]
+) -> None:
+    folder = tmp_path / "in" / "day=1"
+    folder.mkdir(parents=True)
+    for name in ("a.csv", "_b.csv"):
+        (folder / name).write_text("x\n1\n")
+    (folder / "latest.csv").symlink_to(target)
+    landing = list_landing(RawFiles(uri=str(folder.parent), key=BY_DAY), datetime.now(UTC) + timedelta(hours=1))
+    assert ready(landing) == expected and [entry.name for entry in landing.set_aside] == ["day=1/latest.csv"]
+
+
+def test_what_a_file_system_found_again_is_left_out() -> None:
+    lost = SetAside("lost+found", "cannot be listed: Permission denied", is_folder=True)
+    landing = grouped("2024-01-01.csv", "lost+found/2024-01-02.csv", lost, key=BY_DATE)
+    assert ready(landing) == ["2024-01-01"] and landing.set_aside == ()
+    inner = SetAside("eu/lost+found", "cannot be listed: Permission denied", is_folder=True)
+    assert ready(grouped("2024-01-01.csv", inner, key=BY_DATE)) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [({"key": BY_DAY}, "part-{0:08x}.csv"), ({"key": BY_DATE}, "2024-01-{day:02}-{0:x}.csv"), ({}, "{0}.csv")],
+)
+def test_many_folders_beside_many_files_cost_little(
+    monkeypatch: pytest.MonkeyPatch, raw: dict[str, str], name: str
+) -> None:
+    entries: list[str | SetAside] = [
+        f"day={day}/{name.format(number * 7919 + day, day=day)}" for day in range(10, 30) for number in range(100)
+    ]
+    folders = [SetAside(f"day={day}", "cannot be listed", is_folder=True) for day in range(30, 80)]
+    asked: list[int] = []
+    find = landing_module._keys
+
+    def counted(raw: RawFiles, paths: Sequence[str]) -> Sequence[str | None]:
+        asked.append(len(paths))
+        return find(raw, paths)
+
+    monkeypatch.setattr(landing_module, "_keys", counted)
+    landing = grouped(*entries, *folders, **raw)
+    assert sum(asked) < 2 * len(entries)
+    assert len(landing.lacking) == (20 if raw.get("key") == BY_DATE else 0)
 
 
 @contextmanager

@@ -6,11 +6,16 @@ would replace the rows in the table by fewer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 
-__all__ = ["batches_that_lack_files"]
+__all__ = ["batches_that_lack_files", "without_repeated"]
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 def batches_that_lack_files(
@@ -18,38 +23,89 @@ def batches_that_lack_files(
     batches: Mapping[str, Sequence[LandedFile]],
     keys_of: Callable[[Sequence[str]], Sequence[str | None]],
     matches: Callable[[str], bool],
+    *,
+    have_own_folders: bool,
 ) -> dict[str, str]:
     """Return the keys of batches that lack a file or may lack one, each with the reason.
 
     `keys_of` returns the keys of the batches to which files with such paths belong, and `matches` says whether the
     files count. What a folder holds is not known: its files may belong to a batch if a file that has the place of one
-    of the batch's own files, but in this folder, would belong to the batch.
+    of the batch's own files, but in this folder, would belong to the batch. If keys are made of whole paths or of whole
+    folders, batches `have_own_folders`, and no other folder holds a file of theirs.
+
+    The work is the number of folders times that of the different places, not of the files: one file stands for those
+    of a batch whose places differ only in letters and digits of their names.
     """
     files = [entry for entry in set_aside if not entry.is_folder]
-    folders = [entry for entry in set_aside if entry.is_folder and not entry.is_repeated]
+    folders = [entry for entry in set_aside if entry.is_folder]
     lacking: dict[str, str] = {}
     for file, key in zip(files, keys_of([_text(file.path) for file in files]), strict=True):
         if key is not None and key in batches:
             lacking.setdefault(key, f"it lacks {file.name}, which is set aside: {file.reason}")
-    for folder in folders:
+    places: dict[int, dict[str, set[str]]] = {}
+    for folder in () if have_own_folders else folders:
+        path = _text(folder.path)
+        depth = path.count("/") + 1
+        if depth not in places:
+            places[depth] = _places(batches, depth)
+        owners = places[depth]
         reason = f"files of it may be in {folder.name}, which is set aside: {folder.reason}"
-        own, moved = [], []
-        for key, landed in batches.items():
-            for path in {_moved(file.path, _text(folder.path)) for file in landed}:
-                if matches(path):
-                    own.append(key)
-                    moved.append(path)
-        for key, found in zip(own, keys_of(moved), strict=True):
-            if key == found:
+        moved = {f"{path}/{place}": keys for place, keys in owners.items() if not keys <= lacking.keys()}
+        own = [place for place in moved if matches(place)]
+        for place, key in zip(own, keys_of(own), strict=True):
+            if key is not None and key in moved[place]:
                 lacking.setdefault(key, reason)
     return lacking
 
 
-def _moved(path: str, folder: str) -> str:
-    """Return the path that a file has in another folder, at the same depth if the folder is not too deep."""
-    name = path.rpartition("/")[2]
-    depth = folder.count("/") + 1
-    return "/".join((folder, *(path.split("/")[depth:] or [name])))
+def without_repeated(
+    set_aside: Sequence[SetAside],
+    listed: Iterable[str],
+    in_batches: Collection[str],
+    keys_of: Callable[[Sequence[str]], Sequence[str | None]],
+    matches: Callable[[str], bool],
+) -> list[SetAside]:
+    """Return what is set aside without the links whose files are all read under another path.
+
+    `listed` are the paths of all files that the landing folder lists, and `in_batches` those of files that need no
+    link. A file that would be in no batch beneath the link needs none. `keys_of` and `matches` are as above.
+    """
+    if not any(entry.target is not None for entry in set_aside):
+        return [entry for entry in set_aside if not entry.is_repeated]
+    missed = sorted(path for path in listed if path not in in_batches)
+
+    def is_repeated(entry: SetAside) -> bool:
+        target = entry.target
+        if target is None:
+            return entry.is_repeated
+        if not entry.is_folder:
+            return target in in_batches
+        prefix = f"{target}/" if target else ""
+        start, end = bisect_left(missed, prefix), bisect_left(missed, f"{prefix}\U0010ffff")
+        linked = [f"{_text(entry.path)}/{path[len(prefix) :]}" for path in missed[start:end]]
+        return all(key is None for key in keys_of([path for path in linked if matches(path)]))
+
+    return [entry for entry in set_aside if not is_repeated(entry)]
+
+
+def _places(batches: Mapping[str, Sequence[LandedFile]], depth: int) -> dict[str, set[str]]:
+    """Return where batches have files beneath a folder of a depth, or would have them, each with their keys."""
+    owners: defaultdict[str, set[str]] = defaultdict(set)
+    for key, landed in batches.items():
+        seen: set[str] = set()
+        for file in landed:
+            place = _place(file.path, depth)
+            folder, _, name = place.rpartition("/")
+            alike = f"{folder}/{_WORD.sub('w', name)}"
+            if alike not in seen:
+                seen.add(alike)
+                owners[place].add(key)
+    return owners
+
+
+def _place(path: str, depth: int) -> str:
+    """Return the path of a file beneath its folder of this depth; its name if it is not that deep."""
+    return "/".join(path.split("/")[depth:] or [path.rpartition("/")[2]])
 
 
 def _text(path: str) -> str:

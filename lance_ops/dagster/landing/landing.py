@@ -1,9 +1,9 @@
 """List a landing folder and group its raw files into batches.
 
-Files and folders whose names start with `_` or `.` are ignored, as in Spark. A batch is ready when all its files are
-ready: old enough, or, if a marker is configured, in a folder that holds the marker. What a file of 0 bytes is, the
-declaration says: still being written, refused by its run, or ignored. A batch waits, too, while a file of it is set
-aside, or a folder that may hold one.
+Files and folders whose names start with `_` or `.` are ignored, as in Spark, and so is `lost+found` at the top. A batch
+is ready when all its files are ready: old enough, or, if a marker is configured, in a folder that holds the marker.
+What a file of 0 bytes is, the declaration says: still being written, refused by its run, or ignored. A batch waits,
+too, while a file of it is set aside, or a folder that may hold one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -24,7 +24,7 @@ from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
-from lance_ops.dagster.landing.lacking_files import batches_that_lack_files
+from lance_ops.dagster.landing.lacking_files import batches_that_lack_files, without_repeated
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
 from lance_ops.dagster.landing.outside_glob import OutsideGlob, outside_glob
@@ -48,6 +48,8 @@ __all__ = [
 Changed: TypeAlias = Literal["refuse", "append", "replace"]
 """What becomes of a batch that changed after it was ingested."""
 
+_LOST = "lost+found/"
+"""The folder at the root of a file system in which a repair of the file system puts files."""
 _CHANGED = "="
 _TOKEN_LENGTH = 12
 _SHOWN = 20
@@ -218,8 +220,13 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
             grouped[key].append(file)
         elif raw.unmatched == "set_aside" and completeness.is_ready(file) and _name(file.path) != raw.marker:
             without_key.append(SetAside(file.path, _NO_KEY))
-    unread = [entry for entry in set_aside if _counts(entry.path)]
-    lacking = batches_that_lack_files(unread, grouped, lambda paths: _keys(raw, paths), wanted.matches)
+    lacking = batches_that_lack_files(
+        _unread(raw, set_aside, listed, {*left_out, *(file.path for group in grouped.values() for file in group)}),
+        grouped,
+        lambda paths: _keys(raw, paths),
+        wanted.matches,
+        have_own_folders=raw.key is None,
+    )
     batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
     ready: list[LandedBatch] = []
     waiting: list[LandedBatch] = []
@@ -246,6 +253,19 @@ def _told_apart(
         ):
             set_aside.append(file)
     return listed, set_aside
+
+
+def _unread(
+    raw: RawFiles, set_aside: Iterable[SetAside], listed: Iterable[LandedFile], in_batches: Collection[str]
+) -> list[SetAside]:
+    """Return what is set aside and may hold files of batches that are not read under another path."""
+    counting = [entry for entry in set_aside if _counts(entry.path)]
+    paths, wanted = (file.path for file in listed), PathGlob(raw.glob)
+
+    def matches(path: str) -> bool:
+        return _counts(path) and wanted.matches(path)
+
+    return without_repeated(counting, paths, in_batches, lambda found: _keys(raw, found), matches)
 
 
 class _Completeness:
@@ -285,7 +305,7 @@ class _Completeness:
 
 
 def _counts(path: str) -> bool:
-    return not (path.startswith(("_", ".")) or "/_" in path or "/." in path)
+    return not (path.startswith(("_", ".", _LOST)) or "/_" in path or "/." in path or path == _LOST[:-1])
 
 
 def _folder(path: str) -> str:

@@ -45,6 +45,8 @@ class SetAside:
     is_folder: bool = False
     is_repeated: bool = False
     """Whether the landing folder lists the files of this folder under another path."""
+    target: str | None = None
+    """The path beneath the landing folder to which a link leads; None for what is no such link."""
 
     @property
     def name(self) -> str:

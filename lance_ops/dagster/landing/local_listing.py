@@ -72,8 +72,7 @@ def _look_at(
     if reason is not None:
         # A link that is not followed may lead to a folder, so the pattern for files says nothing about it.
         leads_to_folder = is_folder or _leads_to_folder(entry)
-        is_repeated = is_link and leads_to_folder and _leads_into(folder, entry)
-        return SetAside(path, reason, is_folder=leads_to_folder, is_repeated=is_repeated)
+        return SetAside(path, reason, leads_to_folder, target=_target(folder, entry) if is_link else None)
     if is_folder:
         inode = (status.st_dev, status.st_ino)
         if inode in parent.above:
@@ -99,7 +98,9 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _leads_into(folder: str, entry: os.DirEntry[str]) -> bool:
-    """Return whether a link leads to a folder, or to one beneath it, and not only to a folder above it."""
+def _target(folder: str, entry: os.DirEntry[str]) -> str | None:
+    """Return the path beneath a folder to which a link leads; empty for the folder itself, None for another place."""
     root, target = os.path.realpath(folder), os.path.realpath(entry.path)
-    return os.path.commonpath((root, target)) == root
+    if os.path.commonpath((root, target)) != root:
+        return None
+    return target[len(root) :].strip("/")
