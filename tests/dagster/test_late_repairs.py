@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from lance_ops.dagster import batch_states
-from lance_ops.dagster.landing import batch_report, raw_sensor
+from lance_ops.dagster.landing import batch_report, batch_runs, raw_sensor
 from lance_ops.dagster.landing.tick import Cursor, Watermark
 from tests.dagster.deployment import LANDED, Deploy, Deployment
 
@@ -154,6 +155,40 @@ def test_a_batch_that_is_left_to_a_person_stays_so(
     assert state(with_lost_run, "a")[1].endswith("materialize partition a")
     assert with_lost_run.tick().new_partitions == ("good",)
     assert with_lost_run.data.count_rows() == 2
+
+
+@pytest.mark.parametrize("days", [0, 3])
+def test_a_batch_stays_given_up_though_newer_failures_of_others_are_many(
+    with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    for _ in range(4):
+        add_run(with_lost_run, "a", dg.DagsterRunStatus.FAILURE)
+    with_lost_run.instance.add_dynamic_partitions(with_lost_run.names.of("batches"), ["b"])
+    for _ in range(3):
+        add_run(with_lost_run, "b", dg.DagsterRunStatus.FAILURE)
+    monkeypatch.setattr(batch_runs, "_MOST_RUNS", 5)
+    now, names = datetime.now(UTC) + timedelta(days=days), with_lost_run.names
+    found = batch_runs.failed_runs(with_lost_run.instance, names, ["a", "b"], now)
+    assert {key: runs.count for key, runs in found.items()} == ({"b": 3} if days else {"a": 5, "b": 3})
+    recent = batch_runs.failed_runs(with_lost_run.instance, names, ["a", "b"], now, only_last_day=True)
+    assert {key: runs.count for key, runs in recent.items()} == ({} if days else {"a": 5, "b": 3})
+
+
+def test_the_failed_runs_are_found_once_for_a_report_and_for_a_tick_that_compares_all(
+    with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, found = batch_runs._counted, []
+
+    def counted(*args: Any) -> dict[str, tuple[str, datetime, int]]:
+        found.append(args)
+        return find(*args)
+
+    monkeypatch.setattr(batch_runs, "_counted", counted)
+    state(with_lost_run, "a")
+    assert len(found) == 1
+    with_lost_run.location.cursors.clear()
+    with_lost_run.tick()
+    assert len(found) == 2 and with_lost_run.data.count_rows() == 5
 
 
 def test_a_batch_that_a_restore_took_out_is_not_asked_for_because_a_run_failed_before(

@@ -78,15 +78,14 @@ def batch_states(
             other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
         ]
         refused = refusals(instance, names, asked)
+        failed = failed_runs(instance, names, known, now, failing) if asked else {}
         evidence = Evidence(
             held,
             partitions=dict.fromkeys(known).keys(),
             recorded=recorded,
             requested=running,
-            failed=without_taken_out(failed_runs(instance, names, known, now, failing), recorded, held)
-            if asked
-            else {},
-            given_up=given_up_batches(instance, names, known, now, failing) if asked else {},
+            failed=without_taken_out(failed, recorded, held),
+            given_up=given_up_batches(instance, names, known, now, failed, failing) if asked else {},
             refused=refused.reasons,
             mended=refused.mended,
         )

@@ -114,19 +114,41 @@ def failed_runs(
     those whose runs failed before, but fewer than five in a day: the sensor may have been off since. Runs that Dagster
     retries do not count. A batch is also returned if a later run of it succeeded: the caller compares with the table,
     and leaves out what the table has.
+
+    If runs were left out that may have failed in the day up to a batch's newest failure, that day is read whole. Else a
+    batch with five failures would be taken for one with fewer as soon as other batches fail, and asked for again.
     """
+    records = _newest(instance, names, [dg.DagsterRunStatus.FAILURE], now - _LOOKS_BACK if only_last_day else None)
+    newest = _counted(instance, records, known, now, failing)
+    few = [last for _, last, count in newest.values() if count < _MOST_ATTEMPTS]
+    if few and (only_last_day or len(records) >= _MOST_RUNS):
+        earlier = min(few) - _LOOKS_BACK
+        records = _newest(instance, names, [dg.DagsterRunStatus.FAILURE], earlier, most_of_job=None)
+        whole = _counted(instance, records, known, now, failing)
+        newest = {key: whole.get(key, counted) for key, counted in newest.items()}
+    found = {key: FailedRuns(run_id, count, now - last >= _LOOKS_BACK) for key, (run_id, last, count) in newest.items()}
+    return {key: runs for key, runs in found.items() if not (runs.is_old and runs.are_many)}
+
+
+def _counted(
+    instance: dg.DagsterInstance,
+    records: Sequence[dg.RunRecord],
+    known: Sequence[str],
+    now: datetime,
+    failing: dg.DagsterRun | None,
+) -> dict[str, tuple[str, datetime, int]]:
+    """Return the newest failed run of each batch, when it ended, and how many failed in the day up to then."""
     newest: dict[str, tuple[str, datetime, int]] = {}
     if failing is not None:
         newest = dict.fromkeys(_keys_of_failing(failing, known), (failing.run_id, now, 1))
-    for record in _newest(instance, names, [dg.DagsterRunStatus.FAILURE], now - _LOOKS_BACK if only_last_day else None):
+    for record in records:
         run, ended = record.dagster_run, record.update_timestamp
         if run.tags.get(_WILL_RETRY_TAG) == "true" or _is_undecided(instance, record, now):
             continue
         for key in _requested_keys(run, known):
             run_id, last, count = newest.get(key, (run.run_id, ended, 0))
             newest[key] = run_id, last, count + (last - ended < _LOOKS_BACK)
-    found = {key: FailedRuns(run_id, count, now - last >= _LOOKS_BACK) for key, (run_id, last, count) in newest.items()}
-    return {key: runs for key, runs in found.items() if not (runs.is_old and runs.are_many)}
+    return newest
 
 
 def without_taken_out(
@@ -144,20 +166,20 @@ def given_up_batches(
     names: DatasetNames,
     known: Sequence[str],
     now: datetime,
+    failed: Container[str],
     failing: dg.DagsterRun | None = None,
 ) -> dict[str, datetime]:
     """Return the batches of which a run was cancelled, or five failed in a day, with the time at which the last ended.
 
-    Of a batch the newest run that failed or was cancelled counts, of those of `_newest`, and none if it failed in the
-    last day. The sensor does not ask again for content that was in the folder then. A batch is also returned if another
-    run of it succeeded.
+    `failed` is what `failed_runs` returns of all days. Of a batch the newest run that failed or was cancelled counts,
+    of those of `_newest`, and none if it failed in the last day. The sensor does not ask again for content that was in
+    the folder then. A batch is also returned if another run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
     newest = dict.fromkeys(_keys_of_failing(failing, known), (dg.DagsterRunStatus.FAILURE, now))
     for record in _newest(instance, names, bad):
         for key in _requested_keys(record.dagster_run, known):
             newest.setdefault(key, (record.dagster_run.status, record.update_timestamp))
-    failed = failed_runs(instance, names, known, now, failing)
     return {
         key: ended
         for key, (status, ended) in newest.items()

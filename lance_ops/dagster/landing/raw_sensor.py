@@ -6,7 +6,7 @@ One new batch becomes a run of its partition. A backlog becomes one run over a r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -87,7 +87,7 @@ def _decide(
     names, raw = DatasetNames(config.name), config.landing()
     known = instance.get_dynamic_partitions(names.of("batches"))
     compares_all = cursor.is_comparison_due(now)
-    failed = failed_runs(instance, names, known, now, only_last_day=not compares_all)
+    failed = found = failed_runs(instance, names, known, now, only_last_day=not compares_all)
     ready = landing.wanted(raw)
     held: dict[str, IngestedBatch] = {}
     again: dict[str, str] = {}
@@ -108,7 +108,9 @@ def _decide(
         refused = refusals(instance, names, [*(batch for _, batch in asked), *absent])
         mended = {batch.key for batch in absent if batch.key in refused.mended}
         asked += [(batch, batch) for batch in absent if batch.key in mended]
-        left_alone = {*running, *refused.reasons, *_given_up(instance, names, known, asked, now)}
+        if asked and not compares_all:
+            found = failed_runs(instance, names, known, now)
+        left_alone = {*running, *refused.reasons, *_given_up(instance, names, known, asked, found, now)}
         again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
         mended -= left_alone | {key for key, runs in failed.items() if runs.are_many}
     tick = plan_tick(
@@ -150,12 +152,13 @@ def _given_up(
     names: DatasetNames,
     known: Sequence[str],
     asked: Sequence[tuple[LandedBatch, LandedBatch]],
+    failed: Container[str],
     now: datetime,
 ) -> set[str]:
     """Return the keys of batches that only a person asks for with this content; `asked` is as `_asked_for` returns."""
     if not asked:
         return set()
-    ended = given_up_batches(instance, names, known, now)
+    ended = given_up_batches(instance, names, known, now, failed)
     return {batch.key for landed, batch in asked if batch.key in ended and landed.was_there(ended[batch.key])}
 
 
