@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
+from lance_ops.api import write_dataset
 from lance_ops.dagster.ops.questions import Count, Duplicates, Statistics
 from tests.dagster.deployment import Deploy, Deployment, output_metadata
 
@@ -50,6 +52,13 @@ def test_columns_are_measured(filled: Deployment) -> None:
     assert found["lance/columns"]["id"] == {"num_nulls": 0, "min": "4", "max": "9", "num_distinct": 6}
     assert "| city | 0 | Bern | Bern | 1 |" in found["lance/statistics"]
     assert answer(filled, "statistics", Statistics(columns=["id"], version=1))["lance/columns"].keys() == {"id"}
+
+
+def test_rows_of_a_table_without_a_measured_column_are_counted(filled: Deployment) -> None:
+    lists = pa.table({"id": pa.array([[1], [2], [3]], pa.list_(pa.int64()))})
+    write_dataset(lists, filled.config.uri, mode="overwrite")
+    found = answer(filled, "statistics")
+    assert (found["lance/columns"], found["lance/num_rows"]) == ({}, 3)
 
 
 def test_rows_with_equal_keys_are_counted(filled: Deployment) -> None:

@@ -80,10 +80,12 @@ def _statistics(work: Work, asked: Statistics) -> Mapping[str, Any]:
         }
         for name, each in list(found.items())[:_MOST_COLUMNS]
     }
+    measured = next(iter(found.values()), None)  # none of a table of lists, blobs or vectors alone
+    num_rows = data.count_rows(asked.predicate, runner=work.runner) if measured is None else measured.num_rows
     header = ("column", "nulls", "least", "greatest", "distinct, about")
     lines = [(name, *("" if value is None else value for value in each.values())) for name, each in columns.items()]
     return {
-        "lance/num_rows": next((each.num_rows for each in found.values()), 0),
+        "lance/num_rows": num_rows,
         "lance/columns": dg.MetadataValue.json(columns),
         "lance/columns_left_out": len(found) - len(columns),
         "lance/statistics": dg.MetadataValue.md(table(header, lines)),
