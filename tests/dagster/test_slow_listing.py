@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from lance_ops.dagster.declaration import DatasetNames
-from lance_ops.dagster.landing import OutsideGlob
+from lance_ops.dagster.landing import OutsideGlob, landing_check
 from lance_ops.dagster.landing.landing_check import landing_evaluation, said_of_landing, slow_listing
 from tests.dagster.deployment import Deployment
 
@@ -29,6 +29,17 @@ def test_a_listing_of_a_third_of_a_tick_warns_with_the_limit_and_the_remedy(monk
     assert said_of_landing(slow) == said_of_landing(evaluated(25)) != said_of_landing(evaluated(1))
 
 
+def test_a_listing_near_the_limit_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIMIT, raising=False)
+    last, told = evaluated(19), []
+    for seconds in (21, 19, 21, 15, 14.9, 19, 20):
+        found = landing_evaluation(DatasetNames("trips"), (), OutsideGlob(), seconds, last)
+        if said_of_landing(found) != said_of_landing(last):
+            told.append(seconds)
+            last = found
+    assert told == [21, 14.9, 20]
+
+
 @pytest.mark.parametrize(("limit", "is_slow"), [("300", False), ("100", False), ("50", True), ("", True), ("x", True)])
 def test_the_limit_is_that_of_the_instance(monkeypatch: pytest.MonkeyPatch, limit: str, is_slow: bool) -> None:
     monkeypatch.setenv(LIMIT, limit)
@@ -48,3 +59,7 @@ def test_the_sensors_and_the_check_measure_the_listing(deployment: Deployment, m
         if isinstance(event, dg.AssetCheckEvaluation) and event.check_name == "landing_readable"
     ]
     assert not told.passed and "Dagster ends a tick after 1e-06 s" in str(told.description)
+    monkeypatch.setenv(LIMIT, "300")
+    monkeypatch.setattr(landing_check, "_AGAIN_FAST_PART", 1e-9)
+    assert not deployment.check()["landing_readable"].passed, "it takes a listing that is faster"
+    assert [event for event in deployment.tick("settled").events if isinstance(event, dg.AssetCheckEvaluation)] == []

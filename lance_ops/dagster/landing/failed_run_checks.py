@@ -58,7 +58,7 @@ def report_checks(
     of_head = head_evaluators(instance, config, ingested, open_newest)  # reads the recorded batches before the table
     evaluators = [
         CheckEvaluator((SETTLED_CHECK,), lambda: [evaluate_settled(config, instance, refused, open_newest, failing)]),
-        CheckEvaluator((LANDING_CHECK,), lambda: [evaluate_landing(config)]),
+        CheckEvaluator((LANDING_CHECK,), lambda: [evaluate_landing(config, instance)]),
         *of_head,
     ]
     for evaluator in evaluators:

@@ -7,7 +7,7 @@ The check also warns of a folder whose listing takes a third of the time that Da
 that takes longer is ended, and none asks for batches any more.
 """
 
-from __future__ import annotations
+# No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 import os
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,14 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, causes_of_red, check_result_of
 from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
+from lance_ops.dagster.newest_evaluation import newest_evaluation
 
 __all__ = [
     "LANDING_CHECK",
     "build_landing_check",
     "evaluate_landing",
     "landing_evaluation",
+    "newest_landing",
     "said_of_landing",
     "slow_listing",
     "was_listed",
@@ -44,6 +46,8 @@ _NEAR_MISS_FILES = "lance/outside_glob_near_misses_files"
 _LISTING_SECONDS = "lance/listing_seconds"
 _SLOW = "lance/listing_is_slow"
 _SLOW_PART = 1 / 3
+_AGAIN_FAST_PART = 1 / 4
+"""A folder that was slow counts as slow down to this part: one near the limit would be told at each listing."""
 _TICK_SECONDS = 60
 _TICK_SECONDS_VARIABLE = "DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS"
 """Dagster's limit of the time of a tick, and the variable that sets another one."""
@@ -55,8 +59,8 @@ def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     names = DatasetNames(config.name)
     config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
-    def landing_readable() -> dg.AssetCheckResult:
-        return check_result_of(evaluate_landing(config))
+    def landing_readable(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        return check_result_of(evaluate_landing(config, context.instance))
 
     return dg.asset_check(
         asset=names.head,
@@ -67,7 +71,7 @@ def build_landing_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     )(landing_readable)
 
 
-def evaluate_landing(config: DatasetConfig) -> dg.AssetCheckEvaluation:
+def evaluate_landing(config: DatasetConfig, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:
     """List the landing folder and return the check's evaluation."""
     names = DatasetNames(config.name)
     try:
@@ -76,13 +80,23 @@ def evaluate_landing(config: DatasetConfig) -> dg.AssetCheckEvaluation:
         # An error of the operating system may quote what is secret; errors of this library do not.
         reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
         return _evaluation(names, f"the landing folder cannot be listed: {reason}", causes_of_red([_NOT_LISTED]))
-    return landing_evaluation(names, [file.sentence for file in landing.set_aside], landing.outside, landing.seconds)
+    set_aside = [file.sentence for file in landing.set_aside]
+    return landing_evaluation(names, set_aside, landing.outside, landing.seconds, newest_landing(names, instance))
 
 
-def slow_listing(seconds: float) -> str | None:
-    """Return what to do about a listing that takes too much of a tick; None for one that does not."""
+def newest_landing(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation | None:
+    """Return the newest recorded evaluation of the check; None if there is none."""
+    recorded = newest_evaluation(instance, dg.AssetCheckKey(names.head, LANDING_CHECK))
+    return None if recorded is None else recorded.evaluation
+
+
+def slow_listing(seconds: float, *, was_slow: bool = False) -> str | None:
+    """Return what to do about a listing that takes too much of a tick; None for one that does not.
+
+    `was_slow` says that the newest recorded evaluation of the check was slow.
+    """
     limit = _seconds_of_a_tick()
-    if seconds < limit * _SLOW_PART:
+    if seconds < limit * (_AGAIN_FAST_PART if was_slow else _SLOW_PART):
         return None
     return (
         f"the landing folder took {seconds:.0f} s to list, and Dagster ends a tick after {limit:g} s: move handled "
@@ -92,10 +106,18 @@ def slow_listing(seconds: float) -> str | None:
 
 
 def landing_evaluation(
-    names: DatasetNames, set_aside: Sequence[str], outside: OutsideGlob, listing_seconds: float
+    names: DatasetNames,
+    set_aside: Sequence[str],
+    outside: OutsideGlob,
+    listing_seconds: float,
+    last: dg.AssetCheckEvaluation | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Return the check's evaluation for a folder that was listed; `set_aside` has a sentence for each such file."""
-    named, slow = shortened(set_aside), slow_listing(listing_seconds)
+    """Return the check's evaluation for a folder that was listed; `set_aside` has a sentence for each such file.
+
+    `last` is the check's newest recorded result.
+    """
+    was_slow = last is not None and _SLOW in last.metadata
+    named, slow = shortened(set_aside), slow_listing(listing_seconds, was_slow=was_slow)
     metadata: dict[str, dg.MetadataValue[Any]] = {
         _SET_ASIDE: dg.MetadataValue.int(len(set_aside)),
         _LISTING_SECONDS: dg.MetadataValue.float(float(listing_seconds)),

@@ -30,6 +30,7 @@ from lance_ops.dagster.landing.landing_check import (
     LANDING_CHECK,
     evaluate_landing,
     landing_evaluation,
+    newest_landing,
     said_of_landing,
     was_listed,
 )
@@ -104,7 +105,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
         try:
             report = batch_states(config, context.instance, count_plain=True)
         except (LanceOpsError, OSError) as error:
-            landing = evaluate_landing(config)
+            landing = evaluate_landing(config, context.instance)
             if not was_listed(landing):
                 return _not_listed(context, landing)
             if isinstance(error, CorruptFile):
@@ -112,7 +113,8 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
             # It fails again unless the folder was what failed.
             report = batch_states(config, context.instance, count_plain=True)
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
-        landing = landing_evaluation(names, report.set_aside, report.outside, report.listing_seconds)
+        last = newest_landing(names, context.instance)
+        landing = landing_evaluation(names, report.set_aside, report.outside, report.listing_seconds, last)
         return _reported(context.instance, [found, landing], _LISTED)
 
     return settled
