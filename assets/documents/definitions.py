@@ -22,6 +22,7 @@ REQUESTS = "erasure_requests"
 """The folder beneath `LANCE_OPS_LANDING` whose CSV files name authors, in a column `author`."""
 
 _BATCH_ROWS = 1024
+_SHOWN = 20
 
 
 def definitions_of(runner: LanceRunner) -> dg.Definitions:
@@ -69,17 +70,38 @@ def _embedded(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 
 
 @dg.sensor(job_name="documents_erase", minimum_interval_seconds=60)
-def erasure_requests() -> Iterator[dg.RunRequest]:
+def erasure_requests(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     """Ask for one erasure for each request. The run's configuration has the file's path, not the author.
 
     A request is a file's name with its content, so a copy of the folder, whose files have new times, asks for nothing
-    again: an author may have come back since. After a run that failed, execute that run again. Other content under
-    the same name is a new request. Write a request under another name and rename it, because a file is read as soon as
-    it is there.
+    again: an author may have come back since. The tick names such known requests. After a run that failed, execute that
+    run again. Other content under the same name is a new request. Write a request under another name and rename it,
+    because a file is read as soon as it is there.
     """
     folder = Path(os.environ["LANCE_OPS_LANDING"]) / REQUESTS
-    for request in sorted(folder.glob("*.csv")):
-        erase = Erase(key_files=(str(request),), on=("author",), reason="erasure request")
-        ops = {"erase": launch(erase, dry_run=False)}
-        digest = hashlib.sha256(request.read_bytes()).hexdigest()
-        yield dg.RunRequest(run_key=f"{request.name} {digest}", run_config=dg.RunConfig(ops=ops))
+    found = {
+        f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}": path for path in sorted(folder.glob("*.csv"))
+    }
+    known = _known(context, list(found))
+    told = None
+    if known:
+        told = (
+            f"{len(known)} known requests are not asked for again; give a file another name to have its authors erased "
+            f"again: {', '.join(found[key].name for key in known[:_SHOWN])}"
+        )
+        context.log.info(told)
+    requests = [_request(key, path) for key, path in found.items() if key not in known]
+    return dg.SensorResult(run_requests=requests, skip_reason=None if requests else told or "there is no request")
+
+
+def _known(context: dg.SensorEvaluationContext, keys: list[str]) -> list[str]:
+    """Return the keys for which this sensor has launched a run. A run that was only stored is left to Dagster."""
+    tags = {"dagster/sensor_name": context.sensor_name, "dagster/run_key": keys}
+    runs = context.instance.get_runs(dg.RunsFilter(tags=tags)) if keys else []
+    launched = {run.tags["dagster/run_key"] for run in runs if run.status is not dg.DagsterRunStatus.NOT_STARTED}
+    return [key for key in keys if key in launched]
+
+
+def _request(key: str, path: Path) -> dg.RunRequest:
+    erase = Erase(key_files=(str(path),), on=("author",), reason="erasure request")
+    return dg.RunRequest(run_key=key, run_config=dg.RunConfig(ops={"erase": launch(erase, dry_run=False)}))

@@ -86,11 +86,15 @@ def test_documents_are_merged_gain_a_column_are_embedded_and_erased(location: Co
     (landing / REQUESTS / "0001.csv").write_text(f"author\n{_ERASED}\n")
     ticked = location.tick("erasure_requests")
     assert _ERASED not in str(ticked.run_requests)
+    again = location.tick("erasure_requests")
+    assert again.runs == () and str(again.skip_message).endswith("have its authors erased again: 0001.csv")
+    (landing / REQUESTS / "0002.csv").write_text("author\nnobody\n")
+    assert len(location.tick("erasure_requests").runs) == 1
     left = dataset(uri)
     assert (held > 0, left.count_rows()) == (True, 3 * NEW_EACH_DAY - held)
     for version in left.versions():
         assert dataset(uri, version["version"]).count_rows(f"author = '{_ERASED}'") == 0
-    (report,) = (uri / "_lance_ops" / "erasures").glob("*.json")
+    report = min((uri / "_lance_ops" / "erasures").glob("*.json"), key=lambda path: path.stat().st_mtime)
     assert _ERASED not in report.read_text()
     assert json.loads(report.read_text())
 
@@ -101,7 +105,9 @@ def test_a_request_is_asked_for_once_by_its_name_and_content(tmp_path: Path, mon
     request = tmp_path / REQUESTS / "0001.csv"
 
     def run_key() -> str | None:
-        (asked,) = erasure_requests.evaluate_tick(dg.build_sensor_context()).run_requests or ()
+        with dg.DagsterInstance.ephemeral() as instance:
+            context = dg.build_sensor_context(instance, sensor_name="erasure_requests")
+            (asked,) = erasure_requests.evaluate_tick(context).run_requests or ()
         return asked.run_key
 
     request.write_text("author\na\n")
