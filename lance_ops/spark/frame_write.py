@@ -17,12 +17,14 @@ from functools import partial
 from os import PathLike, fspath
 from typing import get_args
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, WrongType
+from lance_ops.core.json import text_schema
 from lance_ops.core.redaction import public_uri
 from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job, ReportProgress
@@ -30,7 +32,7 @@ from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
 from lance_ops.spark.running import map_rows
 from lance_ops.spark.session_kind import check_is_running
 from lance_ops.spark.tasks import WorkerTasks
-from lance_ops.spark.translation import arrow_schema_of, session_case_rule, with_moments_of
+from lance_ops.spark.translation import arrow_schema_of, cast_to, session_case_rule, session_types
 from lance_ops.transactions import remove_files_of_job
 
 __all__ = ["create_table", "write", "write_with"]
@@ -76,23 +78,36 @@ def write_with(
     storage_options: Mapping[str, str],
     *,
     grows_by: str | None = None,
+    exact: bool = False,
     on_progress: ReportProgress | None = None,
 ) -> LanceDataset:
     """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written.
 
-    `grows_by` is the setting, as the user writes it, that lets the schema grow; errors name it where that helps.
+    `grows_by` is the setting, as the user writes it, that lets the schema grow; errors name it where that helps. With
+    `exact` a number that the table's type would round is refused.
     """
     if mode not in get_args(WriteMode):
         raise InvalidInput(f"mode {mode!r}: a write is one of {', '.join(get_args(WriteMode))}")
     check_is_running(frame.sparkSession)
     parsed = _parse(frame.sparkSession, uri, options, storage_options)
-    plan = plan_write(parsed, arrow_schema_of(frame.schema), mode, grows_by=grows_by)
+
+    def types_for(table: pa.Schema) -> StructType:
+        return session_types(frame.schema, table, parsed.case_rule)
+
+    plan = plan_write(
+        parsed,
+        arrow_schema_of(frame.schema),
+        mode,
+        grows_by=grows_by,
+        exact=exact,
+        after_casts=lambda table: arrow_schema_of(types_for(table)),
+    )
     path, given = plan.options.path, plan.options.storage_options
     if plan.done:
         return dataset(path, storage_options=given)
     remove = partial(remove_files_of_job, open_root(path, given).store)
     job = Job.on(_VERBS[mode], public_uri(path), plan.read_version, remove_files=remove)
-    fitting = with_moments_of(frame, plan.schema.to_arrow_storage(), parsed.case_rule)
+    fitting = cast_to(frame, types_for(text_schema(plan.schema.to_arrow_storage(), pa.string())))
     written = map_rows(fitting, plan.write, job, plan.discard, on_progress)
     fragments = [fragment for of_task in written for fragment in of_task]
     version = plan.commit(fragments, WorkerTasks(frame.sparkSession, on_progress=on_progress))

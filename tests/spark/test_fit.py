@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -159,3 +160,74 @@ def test_a_child_that_allows_no_nulls_may_be_null_where_its_parent_is() -> None:
     struct = pa.array([None, {"a": 1}], pa.struct([("a", pa.int64())]))
     wanted = pa.schema([("x", pa.struct([pa.field("a", pa.int32(), nullable=False)]))])
     assert fit(pa.record_batch([struct], names=["x"]), wanted).to_pylist() == [{"x": None}, {"x": {"a": 1}}]
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted", "stored"),
+    [
+        (pa.array([Decimal("1.555"), Decimal("-9.995")]), pa.decimal128(4, 2), [Decimal("1.56"), Decimal("-10.00")]),
+        (pa.array([Decimal("1.7"), Decimal("-1.7")]), pa.int8(), [1, -1]),
+        (pa.array([Decimal("1.5"), Decimal("0.4")]), pa.uint64(), [2, 0]),
+        (pa.array([1.5, None]), pa.uint64(), [2, None]),
+        (pa.array([1.9, -1.9, None]), pa.int32(), [1, -1, None]),
+        (pa.array([1.005, 2.675, 1e-300, None]), pa.decimal128(10, 2), [*map(Decimal, ("1.01", "2.68", "0.00")), None]),
+        (pa.array([2**53 + 1]), pa.float64(), [2.0**53]),
+        (pa.array([2049]), pa.float16(), [2048.0]),
+        (pa.array([[1.5], None]), pa.list_(pa.int64()), [[1], None]),
+    ],
+)
+def test_numbers_are_rounded_where_the_caller_says_so(array: pa.Array, wanted: pa.DataType, stored: list[Any]) -> None:
+    fitted = fit(pa.record_batch([array], names=["x"]), pa.schema([("x", wanted)]), rounds=True)
+    assert fitted.column(0).to_pylist() == stored
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        (pa.array([Decimal("99.995")]), pa.decimal128(4, 2)),
+        (pa.array([128.0]), pa.int8()),
+        (pa.array([float("nan")]), pa.int64()),
+        (pa.array([float("inf")]), pa.decimal128(10, 2)),
+        (pa.array([1e30]), pa.decimal128(10, 2)),
+        (pa.array([Decimal("128.5")]), pa.int8()),
+        (pa.array([-1.0]), pa.uint64()),
+    ],
+)
+def test_numbers_that_are_too_large_when_rounded_are_refused(array: pa.Array, wanted: pa.DataType) -> None:
+    with pytest.raises(SchemaMismatch, match="column 'x' is .* and does not fit"):
+        fit(pa.record_batch([array], names=["x"]), pa.schema([("x", wanted)]), rounds=True)
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted", "message"),
+    [
+        (pa.array(["0x10"]), pa.int32(), "hexadecimal"),
+        (pa.array([b"5"]), pa.int64(), "no bytes to a column of numbers"),
+        (pa.array([5], pa.duration("us")), pa.int64(), "no intervals to a column of numbers"),
+        (pa.array([5], pa.int32()), pa.time32("s"), "no numbers to a column of times"),
+        (pa.array([5], pa.int64()), pa.dictionary(pa.int8(), pa.date32()), "date_from_unix_date"),
+        (pa.array([1.0]), pa.string(), "CAST.* AS STRING"),
+        (pa.array([Decimal("0.0000001")]), pa.large_string(), "CAST.* AS STRING"),
+        (pa.array([4_000_000], pa.int32()).cast(pa.date32()), pa.string(), "CAST.* AS STRING"),
+        (pa.array([dt.time(1)], pa.time64("us")), pa.string(), "CAST.* AS STRING"),
+    ],
+)
+def test_values_that_arrow_would_store_as_others_are_refused(
+    array: pa.Array, wanted: pa.DataType, message: str
+) -> None:
+    with pytest.raises(SchemaMismatch, match=f"column 'x' is .* and does not fit .*{message}"):
+        fit(pa.record_batch([array], names=["x"]), pa.schema([("x", wanted)]))
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (pa.array([-7]), "-7"),
+        (pa.array([True]), "true"),
+        (pa.array([Decimal("0.000001")]), "0.000001"),
+        (pa.array([dt.date(1, 1, 1)]), "0001-01-01"),
+        (pa.array(["é".encode()]), "é"),
+    ],
+)
+def test_values_that_arrow_spells_as_spark_does_become_text(array: pa.Array, text: str) -> None:
+    assert fit(pa.record_batch([array], names=["x"]), pa.schema([("x", pa.string())])).to_pylist() == [{"x": text}]

@@ -10,7 +10,7 @@ removes them by age.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -39,7 +39,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.translation import fit, keep_types, schema_for_spark, schema_from_spark
+from lance_ops.spark.translation import check_assignable, fit, keep_types, schema_for_spark, schema_from_spark
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
@@ -68,6 +68,7 @@ class WritePlan:
     `options` have the URI of the table's root, which means the same in every process. `read_version` is None if the
     write creates the table. `done` means that this write is a replay and has nothing to do. `change` is what the
     table's schema needs first to become `schema`. `hint` tells how the table would grow to fit rows that do not fit it.
+    Numbers are rounded to the table's types as Spark rounds them, unless the write is `exact`.
     """
 
     options: SourceOptions
@@ -78,6 +79,7 @@ class WritePlan:
     done: bool = False
     change: SchemaChange | None = None
     hint: str = ""
+    exact: bool = False
 
     def write(self, batches: Iterable[pa.RecordBatch], time_zone: str = "UTC") -> list[Fragment]:
         """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column.
@@ -93,7 +95,8 @@ class WritePlan:
             for batch in batches:
                 if batch.schema != seen:  # all batches of a task have one schema
                     seen, (names, given) = batch.schema, self._names_and_types(batch.schema)
-                rows = fit(batch.rename_columns(names), given, self.options.case_rule, time_zone)
+                rule = self.options.case_rule
+                rows = fit(batch.rename_columns(names), given, rule, time_zone, rounds=not self.exact)
                 _check_match(rows, self.options)
                 writer.write(rows)
             return writer.finish()
@@ -220,12 +223,15 @@ def plan_write(
     *,
     keep_not_null: bool = False,
     grows_by: str | None = None,
+    exact: bool = False,
+    after_casts: Callable[[pa.Schema], pa.Schema] | None = None,
 ) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
 
     A relative path begins in this process's folder. All columns of a new schema are nullable; with `keep_not_null`
     those of `schema` that are not stay so. `grows_by` is the setting, as the user writes it, that lets the schema grow;
-    errors name it where that helps.
+    errors name it where that helps. With `exact` a number that the table's type would round is refused. `after_casts`
+    returns the schema of the rows when Spark has cast them for a table's schema, if Spark does so before it writes.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
@@ -249,7 +255,7 @@ def plan_write(
             schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null), version
         )
         _check_names_rows(options.replace_where, schema)
-        return WritePlan(options, None, table, version, mode)
+        return WritePlan(options, None, table, version, mode, exact=exact)
     if _is_replay(options, snapshot):
         return WritePlan(options, snapshot.version, snapshot.schema, snapshot.file_version, mode, done=True)
     if mode == "create":
@@ -264,14 +270,20 @@ def plan_write(
             f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
         )
     table, change = _changed(snapshot, schema, options, replaces_all=replaces_all, keep_not_null=keep_not_null)
-    _check_names_rows(options.replace_where, schema)
+    stored = text_schema(table.to_arrow_storage(), pa.string())
+    rows = schema if after_casts is None else spelled_as(after_casts(stored), stored, options.case_rule)
+    _check_names_rows(options.replace_where, rows)
     may_grow = grows_by is not None and options.schema_mode is None and not replaces_all
     hint = f"; or {grows_by} {growth}" if may_grow and (growth := _growth(snapshot, schema, options)) else ""
-    plan = WritePlan(options, snapshot.version, table, version, mode, change=change, hint=hint)
+    plan = WritePlan(options, snapshot.version, table, version, mode, change=change, hint=hint, exact=exact)
     # Casting zero rows shows an impossible cast before a task starts.
     with _with_hint(hint):
-        writing.conform_to_schema(empty_table(schema), schema_to_write(table))
-        plan.check_fits(schema)
+        empty = empty_table(rows)
+        for name, column in zip(rows.names, empty.columns, strict=True):
+            if name in stored.names:
+                check_assignable(column.combine_chunks(), stored.field(name).type, name)
+        writing.conform_to_schema(empty, schema_to_write(table))
+        plan.check_fits(rows)
     return plan
 
 

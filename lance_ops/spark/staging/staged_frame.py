@@ -59,7 +59,7 @@ def write_frame(
     if version is FileVersion.V0_1:  # whose dictionaries would need a commit of their own
         version = FileVersion.V2_0
     create_dataset(open_root(uri, storage_options), _part_of(session, chosen, like), PendingFiles(), version)
-    write_with(chosen, uri, "append", {}, storage_options, on_progress=runner.on_progress)
+    write_with(chosen, uri, "append", {}, storage_options, exact=True, on_progress=runner.on_progress)
 
 
 def _column_of(path: str, frame: DataFrame, rule: CaseRule) -> str:
@@ -102,7 +102,7 @@ def write_row_values(
     check_no_blobs(schema)
     create_dataset(open_root(uri, storage_options), schema, PendingFiles(), version)
     keyed = frame.select(frame[quoted_path(key)].alias(ROW_KEY), *(quoted_path(name) for name in names))
-    write_with(keyed, uri, "append", {}, storage_options, on_progress=on_progress)
+    write_with(keyed, uri, "append", {}, storage_options, exact=True, on_progress=on_progress)
 
 
 def _check_unambiguous(frame: DataFrame, names: Sequence[str], rule: CaseRule) -> None:

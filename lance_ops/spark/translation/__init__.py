@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         rows_with_possible_keys,
     )
     from lance_ops.spark.translation.pushdown import pushed_predicate
-    from lance_ops.spark.translation.session_moments import with_moments_of
+    from lance_ops.spark.translation.session_casts import cast_to, session_types, with_moments_of
+    from lance_ops.spark.translation.store_assignment import check_assignable
     from lance_ops.spark.translation.task_clock import session_time_zone
     from lance_ops.spark.translation.type_casts import fit
     from lance_ops.spark.translation.types import (
@@ -49,6 +50,8 @@ __all__ = [
     "arrow_schema_of",
     "assigned_columns",
     "assigned_value",
+    "cast_to",
+    "check_assignable",
     "check_half_floats",
     "check_key_types",
     "check_whole_microseconds",
@@ -66,6 +69,7 @@ __all__ = [
     "schema_from_spark",
     "session_case_rule",
     "session_time_zone",
+    "session_types",
     "stored_path",
     "stored_paths",
     "with_moments_of",
@@ -80,6 +84,8 @@ _MODULES = {
     "arrow_schema_of": "arrow_schemas",
     "assigned_columns": "assigned_values",
     "assigned_value": "assigned_values",
+    "cast_to": "session_casts",
+    "check_assignable": "store_assignment",
     "check_half_floats": "equal_values",
     "check_key_types": "equal_values",
     "check_whole_microseconds": "equal_values",
@@ -97,9 +103,10 @@ _MODULES = {
     "schema_from_spark": "types",
     "session_case_rule": "column_names",
     "session_time_zone": "task_clock",
+    "session_types": "session_casts",
     "stored_path": "column_names",
     "stored_paths": "column_names",
-    "with_moments_of": "session_moments",
+    "with_moments_of": "session_casts",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -1,6 +1,7 @@
 """Cast record batches between a table's types and the types that Spark sees, in both directions.
 
-Arrow's cast is right for flat columns, but not for three properties of nested columns. A struct's child may hold
+Arrow's cast is right for most flat columns; `store_assignment` has the others. It is not right for three properties of
+nested columns. A struct's child may hold
 arbitrary values where the struct is null; a list of the wrong length there stops a cast to a fixed-size list. Nulls
 pass silently into a child that allows none. Timestamps finer than a microsecond must be cut, not refused. So this
 module takes nested columns apart, casts the children, and puts them together again.
@@ -20,19 +21,26 @@ from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.local_times import moments_of
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule
+from lance_ops.spark.translation.store_assignment import check_assignable, decimals_of_floats, rounded
 
 __all__ = ["fit"]
 
 
 def fit(
-    batch: pa.RecordBatch, schema: pa.Schema, case_rule: CaseRule = CaseRule.SENSITIVE, time_zone: str = "UTC"
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    case_rule: CaseRule = CaseRule.SENSITIVE,
+    time_zone: str = "UTC",
+    *,
+    rounds: bool = False,
 ) -> pa.RecordBatch:
     """Return the columns of `schema`, found in `batch` by name, with exactly its types and names.
 
-    A date, or a timestamp without a zone, becomes a moment by the clock of `time_zone`. Raises `SchemaMismatch` naming
-    a column that is missing, or whose values do not fit the wanted type.
+    A date, or a timestamp without a zone, becomes a moment by the clock of `time_zone`. With `rounds` decimals lose
+    digits after the point, and fractions become whole numbers, as Spark assigns them. Raises `SchemaMismatch` naming a
+    column that is missing, or whose values do not fit the wanted type, or that the cast would give another meaning.
     """
-    columns, rules = [], _Rules(case_rule, time_zone)
+    columns, rules = [], _Rules(case_rule, time_zone, rounds)
     for field in schema:
         found = case_rule.find(field.name, batch.schema.names)
         if found is None:
@@ -45,10 +53,11 @@ def fit(
 
 @dataclass(frozen=True)
 class _Rules:
-    """How names match, and in which zone a date or a clock without a zone is a moment."""
+    """How names match, in which zone a date or a clock without a zone is a moment, and whether numbers are rounded."""
 
     case_rule: CaseRule
     time_zone: str
+    rounds: bool
 
 
 def _field(array: pa.Array, field: pa.Field, path: str, num_parent_nulls: int, rules: _Rules) -> pa.Array:
@@ -123,6 +132,9 @@ def _offsets(array: pa.Array) -> pa.Array:
 
 def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.Array:
     given = array.type
+    check_assignable(array, wanted, path)
+    if rules.rounds:
+        array = _attempt(lambda: rounded(array, wanted), given, wanted, path)
     if pt.is_timestamp(given) and pt.is_timestamp(wanted) and given.unit == "ns" != wanted.unit:
         array = _without_nanoseconds(array)
     if pt.is_duration(given) and given.unit == "ns" and pt.is_duration(wanted) and wanted.unit != "ns":
@@ -131,7 +143,9 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.
         array = pc.local_timestamp(array)  # Spark gives moments in the session's time zone
     elif pt.is_timestamp(wanted) and wanted.tz is not None and (pt.is_date(given) or getattr(given, "tz", "") is None):
         array = _attempt(lambda: moments_of(array, rules.time_zone), given, wanted, path)
-    elif (between := type_between(given, wanted)) != given:
+    elif pt.is_floating(given) and pt.is_decimal(wanted):
+        array = _attempt(lambda: decimals_of_floats(array, wanted), given, wanted, path)
+    elif (between := type_between(array.type, wanted)) != array.type:
         array = array.cast(between)
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):
         return _attempt(lambda: as_dictionary(array, wanted), given, wanted, path)
