@@ -18,11 +18,12 @@ from sqlglot.errors import SqlglotError
 
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
 from lance_ops.spark.data_source import SourceOptions, visible_schema
+from lance_ops.spark.sql_access.conditions import ConditionTranslation, Constants
 from lance_ops.spark.sql_access.dialect import SparkSql
-from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
 from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_parts
 from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionClause, read_version_clause
 from lance_ops.spark.sql_access.words import Reader, Word, split_words
@@ -129,7 +130,7 @@ def _bind(text: str, tables: Tables) -> _BoundQuery | None:
     if not references:
         return None
     needs = QueryNeeds(tree, words, tables.case_rule)
-    reads = [_read(each, needs, tables, has_escapes="\\" in text) for each in references]
+    reads = _reads(references, needs, tables, text)
     return _BoundQuery(text, tree, references, reads)
 
 
@@ -205,27 +206,58 @@ def _end_of_sample(words: Sequence[Word], start: int) -> int:
     return end
 
 
-def _read(reference: _Reference, needs: QueryNeeds, tables: Tables, *, has_escapes: bool) -> TableQuery:
-    """Return what the query needs of the table."""
-    snapshot = tables.open(reference.found, reference.clause).snapshot
-    query = TableQuery(tables.session, snapshot, blob_handling=tables.blob_handling)
-    names = snapshot.schema.names
-    translation = ConditionTranslation(
-        snapshot.schema, tables.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes, args=tables.args
-    )
-    conjuncts = list(needs.conjuncts(reference.table, names))
-    unspelled = {name for name in names if "`" in name}  # a condition travels as SQL, which cannot name these
-    translated = map(translation.predicate, conjuncts)
-    pushed = [each for each in translated if each is not None and unspelled.isdisjoint(each.columns())]
-    if pushed:
-        query = query.where(build.all_of(*pushed))
-    columns = needs.columns(reference.table, names)
-    if columns is not None:
-        query = query.select(*(columns or (_COUNTED,)))
-    limit = needs.limit(reference.table)
-    if limit is not None and len(pushed) == needs.where_parts(reference.table):
-        query = query.limit(limit)
-    return query
+def _reads(references: Sequence[_Reference], needs: QueryNeeds, tables: Tables, text: str) -> list[TableQuery]:
+    """Return what the query needs of each table. Spark evaluates the constants of all conditions at once."""
+    constants = Constants(text, tables)
+    reads = [_Read(each, needs, tables, constants, has_escapes="\\" in text) for each in references]
+    constants.evaluate(asked for read in reads for asked in read.constants())
+    return [read.query() for read in reads]
+
+
+class _Read:
+    """What a query reads of one table."""
+
+    def __init__(
+        self, reference: _Reference, needs: QueryNeeds, tables: Tables, constants: Constants, *, has_escapes: bool
+    ) -> None:
+        self._table, self._needs = reference.table, needs
+        snapshot = tables.open(reference.found, reference.clause).snapshot
+        self._whole = TableQuery(tables.session, snapshot, blob_handling=tables.blob_handling)
+        self._conjuncts = list(needs.conjuncts(reference.table, snapshot.schema.names))
+        self._translation = ConditionTranslation(
+            snapshot.schema,
+            tables.case_rule,
+            in_utc=tables.in_utc,
+            has_escapes=has_escapes,
+            args=tables.args,
+            constants=constants,
+            later=True,
+        )
+
+    def constants(self) -> Iterator[exp.Expr]:
+        """Yield the constants that Spark evaluates before `query` is called."""
+        for conjunct in self._conjuncts:
+            yield from self._translation.constants_in(conjunct)
+
+    def query(self) -> TableQuery:
+        """Return the query of what is needed."""
+        query, names = self._whole, self._whole.snapshot.schema.names
+        unspelled = {name for name in names if "`" in name}  # a condition travels as SQL, which cannot name these
+        pushed, num_exact = list[Predicate](), 0
+        for conjunct in self._conjuncts:
+            predicate = self._translation.predicate(conjunct)
+            if predicate is not None and unspelled.isdisjoint(predicate.columns()):
+                pushed.append(predicate)
+                num_exact += not self._translation.follows_clock(conjunct)
+        if pushed:
+            query = query.where(build.all_of(*pushed))
+        columns = self._needs.columns(self._table, names)
+        if columns is not None:
+            query = query.select(*(columns or (_COUNTED,)))
+        limit = self._needs.limit(self._table)
+        if limit is not None and num_exact == self._needs.where_parts(self._table):
+            query = query.limit(limit)
+        return query
 
 
 def _shape(read: TableQuery) -> DataFrame:

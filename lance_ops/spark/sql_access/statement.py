@@ -28,8 +28,8 @@ from lance_ops.refs import keeping_version
 from lance_ops.runners import InThreads, ReportProgress, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
+from lance_ops.spark.sql_access.conditions import ConditionTranslation, Constants
 from lance_ops.spark.sql_access.expressions import parse_expression
-from lance_ops.spark.sql_access.pushed_conditions import ConditionTranslation
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader
@@ -175,10 +175,16 @@ class Statement:
             table = [name.lower() for name in name_parts(column)[:-1]]
             if table not in ([], [qualifier.lower()]):
                 return None
-        tables, has_escapes = self.tables, "\\" in condition
+        tables, constants = self.tables, Constants(condition, self.tables)
         translation = ConditionTranslation(
-            schema, self.case_rule, in_utc=tables.in_utc, has_escapes=has_escapes, args=tables.args
+            schema,
+            self.case_rule,
+            in_utc=tables.in_utc,
+            has_escapes="\\" in condition,
+            args=tables.args,
+            constants=constants,
         )
+        constants.evaluate(translation.constants_in(tree))
         return translation.predicate(tree)
 
     def column(self, opened: LanceDataset, path: tuple[str, ...], *names: str | None) -> str:

@@ -34,8 +34,7 @@ def _show_duplicates(statement: Statement) -> DataFrame:
         predicate = statement.predicate(opened.snapshot.schema, condition)
         if predicate is None:
             raise UnsupportedFeature(
-                f"SHOW DUPLICATES … WHERE {condition} (compare columns with values of their types, as in day = DATE "
-                "'2026-01-31')"
+                f"SHOW DUPLICATES … WHERE {condition} (compare columns with constants, as in day = DATE '2026-01-31')"
             )
         filter_sql = predicate.to_sql()
     options = statement.options("SHOW DUPLICATES", _SHOW_OPTIONS)

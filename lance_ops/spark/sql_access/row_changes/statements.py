@@ -74,7 +74,7 @@ def _replaced(statement: Statement, opened: LanceDataset, condition: str) -> str
     predicate = statement.predicate(opened.snapshot.schema, condition)
     if predicate is None:
         raise UnsupportedFeature(
-            f"REPLACE WHERE {condition} (compare columns with values of their types, as in day = DATE '2026-01-31' AND "
+            f"REPLACE WHERE {condition} (compare columns with constants, as in day = DATE '2026-01-31' AND "
             "region IN ('north', 'south'); or DELETE rows by any condition, and INSERT the others)"
         )
     return predicate.to_sql()

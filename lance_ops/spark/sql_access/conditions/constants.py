@@ -1,0 +1,253 @@
+"""Let Spark evaluate the constants that conditions compare columns with: `current_date() - 7`, `TIMESTAMP '…'`.
+
+What such an expression means depends on the session: its time zone, ANSI mode, the kind of its timestamps. So Spark
+evaluates the text that the user wrote, once for a statement and without a job. Only functions that are known to depend
+on nothing but their arguments and the clock are evaluated; every other expression is left in the query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    FractionalType,
+    IntegralType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+from sqlglot import exp
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.records import dataclass
+from lance_ops.spark.sql_access.expressions import parse_expression
+from lance_ops.spark.sql_access.table_references import Tables
+from lance_ops.spark.sql_access.words import Kind, Reader, Word
+
+__all__ = ["Constant", "Constants"]
+
+_MOST = 1000
+"""A statement with more constants is left to Spark: a query of them all would take longer than it saves."""
+
+_CLOCK = {"now", "current_timestamp", "current_date", "curdate", "localtimestamp"}
+_NAMED_MOMENTS = re.compile(r"now|today|tomorrow|yesterday", re.IGNORECASE)
+"""Texts that Spark casts to a moment by the clock."""
+
+_UNITS = {
+    unit + end
+    for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+    for end in ("", "s")
+}
+_TYPES = {
+    *("date", "timestamp", "timestamp_ntz", "timestamp_ltz", "string", "boolean", "decimal", "numeric", "dec"),
+    *("tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte", "float", "real", "double"),
+}
+_RISING = {
+    *_CLOCK,
+    *_UNITS,
+    *("cast", "as", "interval", "to", "date", "timestamp", "timestamp_ntz", "timestamp_ltz"),
+    *("date_add", "date_sub", "dateadd", "add_months", "date_trunc", "trunc", "last_day"),
+}
+"""Words of expressions that never fall while the clock goes on, if nothing is subtracted from the clock's value."""
+
+_KNOWN = {
+    *_RISING,
+    *_TYPES,
+    *("try_cast", "true", "false", "and", "is", "not", "or", "if", "case", "when", "then", "else", "end"),
+    *("to_date", "try_to_date", "to_timestamp", "try_to_timestamp", "to_timestamp_ntz", "to_timestamp_ltz"),
+    *("make_date", "make_timestamp", "make_timestamp_ntz", "make_timestamp_ltz", "make_interval", "make_dt_interval"),
+    *("make_ym_interval", "timestampadd", "datediff", "date_diff", "months_between", "next_day", "date_from_unix_date"),
+    *("timestamp_seconds", "timestamp_millis", "timestamp_micros", "from_utc_timestamp", "to_utc_timestamp"),
+    *("convert_timezone", "dayofmonth", "dayofweek", "dayofyear", "weekday", "weekofyear", "date_format", "unix_date"),
+    *("concat", "concat_ws", "lower", "upper", "lcase", "ucase", "lpad", "rpad", "substring", "substr", "trim"),
+    *("ltrim", "rtrim", "replace", "repeat", "abs", "round", "floor", "ceil", "ceiling", "pow", "power", "mod"),
+    *("greatest", "least", "coalesce", "nvl", "ifnull", "nullif"),
+}
+_SIGNS = set("()+-*/%,.|:")
+_RISING_SIGNS = set("()+-,")
+
+_COMPARES = ("=", "<", ">")
+_BEFORE = (*_COMPARES, "(", ",", "AND", "OR", "NOT", "WHERE", "ON", "HAVING", "BETWEEN", "LIKE")
+"""What may stand before a constant that is compared."""
+
+_BEHIND = (
+    *(*_COMPARES, "!", ",", "AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "THEN", "WHEN", "ELSE", "END", "AS"),
+    *("GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "EXCEPT", "MINUS", "INTERSECT", "WHERE", "SELECT"),
+    *("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL", "LATERAL", "WINDOW", "QUALIFY"),
+    *("SORT", "CLUSTER", "DISTRIBUTE", "ON", "USING", "FROM"),
+)
+"""What may stand behind it."""
+
+_MOMENT = "unix_micros(try_cast({0} AS TIMESTAMP_LTZ))"
+_WALL_TIME = "unix_micros(try_cast(CAST(try_cast({0} AS TIMESTAMP_NTZ) AS STRING) || 'Z' AS TIMESTAMP_LTZ))"
+_DATE = "unix_date(try_cast({0} AS DATE))"
+_IS_MIDNIGHT = "{0} = try_cast(try_cast({0} AS DATE) AS %s)"
+_FORMS: tuple[tuple[type[DataType], Mapping[str, str]], ...] = (
+    (StringType, {"plain": "{0}", "moment": _MOMENT, "wall_time": _WALL_TIME, "date": _DATE}),
+    (DateType, {"moment": _MOMENT, "wall_time": _WALL_TIME, "date": _DATE}),
+    (TimestampType, {"moment": _MOMENT, "day": _DATE, "is_midnight": _IS_MIDNIGHT % "TIMESTAMP_LTZ"}),
+    (
+        TimestampNTZType,
+        {"moment": _MOMENT, "wall_time": _WALL_TIME, "day": _DATE, "is_midnight": _IS_MIDNIGHT % "TIMESTAMP_NTZ"},
+    ),
+    *((kind, {"plain": "{0}"}) for kind in (BooleanType, IntegralType, FractionalType)),
+)
+"""What is asked of a constant of each type of Spark's: its value as Spark casts it to compare it with a column.
+
+`moment` and `wall_time` are microseconds of a timestamp with and without a zone, and `date` counts days since 1970.
+`day` and `is_midnight` say on which day a timestamp is, and whether at its begin: Spark casts a date to compare it.
+"""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """What Spark made of a constant: its type, and its values by what they are compared with.
+
+    `moves` says that it depends on the clock, and `rises` that a later value is never less than an earlier one, apart
+    from a change of the clock of the session's zone.
+    """
+
+    kind: DataType
+    values: Mapping[str, Any]
+    moves: bool
+    rises: bool
+
+    def value(self, column: pa.DataType, *, in_utc: bool) -> Any:
+        """Return the value for a comparison with a column of this type in Spark; None if Spark casts the column."""
+        if pt.is_timestamp(column):
+            # In UTC the two kinds of timestamps show the same time.
+            names = ("moment",) if column.tz else ("wall_time", "moment") if in_utc else ("wall_time",)
+            return next((self.values[name] for name in names if name in self.values), None)
+        if pt.is_date32(column):
+            return self.values.get("date")
+        plain = self.values.get("plain")
+        if pt.is_string(column):
+            return plain if isinstance(plain, str) else None
+        return None if isinstance(plain, str) else plain
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A constant as the statement has it."""
+
+    text: str
+    moves: bool
+    rises: bool
+
+
+class Constants:
+    """The constants of one statement, or of a condition in it, with `text`."""
+
+    def __init__(self, text: str, tables: Tables) -> None:
+        self._text = text
+        self._tables = tables
+        self._found: dict[exp.Expr, Constant] = {}
+
+    @property
+    def any_moves(self) -> bool:
+        """Whether a constant depends on the clock."""
+        return any(constant.moves for constant in self._found.values())
+
+    def find(self, node: exp.Expr) -> Constant | None:
+        """Return what Spark made of a constant; None if it was not evaluated."""
+        return self._found.get(node) if self._found else None
+
+    def evaluate(self, wanted: Iterable[exp.Expr]) -> None:
+        """Let Spark evaluate these expressions, all at once. It evaluates none if one of them has an error."""
+        asked = dict.fromkeys(wanted)
+        if not asked or len(asked) > _MOST:
+            return
+        texts = self._texts(asked)
+        if not texts:
+            return
+        listed = ", ".join(f"({each.text}) AS c{i}" for i, each in enumerate(texts.values()))
+        try:
+            # A query of literal rows has no job.
+            frame = self._tables.spark_sql(f"SELECT {listed} FROM VALUES (0)")
+            rows = self._values(frame)
+        except PySparkException:  # the statement itself raises it, if the constant is needed
+            return
+        for (node, each), field, values in zip(texts.items(), frame.schema, rows, strict=True):
+            if values:
+                self._found[node] = Constant(field.dataType, values, each.moves, each.rises)
+
+    @staticmethod
+    def _values(frame: DataFrame) -> list[dict[str, Any]]:
+        """Return for each column of the only row what is asked of its type."""
+        forms = [_forms(field.dataType) for field in frame.schema]
+        asked = [form.format(f"c{i}") for i, named in enumerate(forms) for form in named.values()]
+        row = iter(frame.selectExpr(*asked).collect()[0] if asked else ())
+        return [{name: next(row) for name in named} for named in forms]
+
+    def _texts(self, wanted: Mapping[exp.Expr, None]) -> dict[exp.Expr, _Text]:
+        """Return the texts of these expressions. One that several texts may mean is left out."""
+        found: dict[exp.Expr, _Text | None] = {}
+        candidates = [words for words in self._candidates() if self._is_known(words)]
+        if len(candidates) > _MOST:
+            candidates = [words for words in candidates if len(words) > 1][:_MOST]
+        for words in candidates:
+            text = self._text[words[0].start : words[-1].stop]
+            try:
+                tree = parse_expression(text)
+            except InvalidInput:
+                continue
+            if tree in wanted:
+                known = found.get(tree, made := _made(text, words))
+                found[tree] = made if known == made else None
+        return {node: each for node, each in found.items() if each is not None}
+
+    def _candidates(self) -> Iterator[Sequence[Word]]:
+        """Yield the words of each text that may be one side of a comparison."""
+        reader = Reader(self._text)
+        for begin in range(len(reader.words)):
+            if begin and reader.words[begin - 1].upper not in _BEFORE:
+                continue
+            reader.at = begin
+            if reader.words[begin].upper in (*_BEHIND, ")"):
+                continue
+            reader.until(*_BEHIND, what="a constant")
+            yield reader.words[begin : reader.at]
+
+    def _is_known(self, words: Sequence[Word]) -> bool:
+        """Return whether these words, which may also name a column, can be evaluated without one."""
+        args = self._tables.args
+        named = args if isinstance(args, Mapping) else {}
+        before = ""
+        for word in words:
+            if word.kind is Kind.NAME:
+                is_known = word.value.lower() in _KNOWN or (before == ":" and word.value in named)
+            else:
+                is_known = word.kind is not Kind.QUOTED and (word.kind is not Kind.SIGN or word.value in _SIGNS)
+            if not is_known:
+                return False
+            before = word.upper
+        return True
+
+
+def _made(text: str, words: Sequence[Word]) -> _Text:
+    names = [word.value.lower() for word in words if word.kind is Kind.NAME]
+    clocks = [at for at, word in enumerate(words) if word.kind is Kind.NAME and word.value.lower() in _CLOCK]
+    named = any(word.kind is Kind.TEXT and _NAMED_MOMENTS.search(word.value) for word in words)
+    rises = (
+        len(clocks) == 1
+        and not named
+        and _RISING.issuperset(names)
+        and all(word.kind is not Kind.SIGN or word.value in _RISING_SIGNS for word in words)
+        and all(word.value != "-" for word in words[: clocks[0]])
+    )
+    return _Text(text, bool(clocks) or named, rises)
+
+
+def _forms(kind: DataType) -> Mapping[str, str]:
+    if isinstance(kind, StringType) and kind != StringType():  # a collation compares otherwise
+        return {}
+    return next((forms for type_, forms in _FORMS if isinstance(kind, type_)), {})
