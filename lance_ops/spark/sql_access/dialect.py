@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import sqlglot
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
 
-__all__ = ["SparkSql"]
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["SparkSql", "parse"]
+
+
+def parse(text: str) -> exp.Expr:
+    """Return the tree of one statement; raise `InvalidInput` with the reason if sqlglot does not parse it."""
+    try:
+        return sqlglot.parse_one(text, dialect=SparkSql)
+    except SqlglotError as error:
+        raise InvalidInput(str(error).splitlines()[0]) from error
+    except RecursionError as error:
+        raise InvalidInput("nested too deeply") from error
+    except Exception as error:  # sqlglot fails by any error on syntax that it half knows, as `|> LIMIT 3`
+        raise InvalidInput("unknown syntax") from error
 
 
 class SparkSql(Spark):

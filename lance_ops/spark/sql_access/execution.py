@@ -24,7 +24,7 @@ from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
 from lance_ops.spark.sql_access.index_statements import INDEX_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
-from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path
+from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, unparsed
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
 from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
 from lance_ops.spark.sql_access.shown_tables import DESCRIBE_STATEMENTS, SHOW_STATEMENTS
@@ -89,7 +89,7 @@ def sql(
         _check_only_reads(statement)
     if head in _QUERIES:
         found = lance_query(reader.text, tables)
-        return tables.spark_sql(query) if found is None else found
+        return _by_spark(query, statement, head, "") if found is None else found
     form = ""
     for keywords, execute in _STATEMENTS:
         reader.at = 0
@@ -100,6 +100,15 @@ def sql(
             form = form or " ".join(keywords)
     if mentions_a_path(reader.words):
         raise _not_understood(head, form)
+    return _by_spark(query, statement, head, form)
+
+
+def _by_spark(query: str, statement: Statement, head: str, form: str) -> DataFrame:
+    """Hand a statement to Spark; raise the error of this library for one on a Lance table that Spark does not find.
+
+    `form` are the keywords with which a statement of this library begins, if it begins so.
+    """
+    reader, tables = statement.reader, statement.tables
     try:
         return tables.spark_sql(query)
     except AnalysisException as error:
@@ -107,7 +116,11 @@ def sql(
         if missing is None and not isinstance(error, ParseException):
             raise
         if missing is not None and _names_alone(reader, missing) and tables.find((missing,)) is not None:
-            raise _not_understood(head, form) from error
+            is_known = head in _QUERIES or any(head == keywords[0] for keywords, _ in _STATEMENTS)
+            refusal = unparsed(reader.text) if is_known else None
+            if refusal is None and head in _QUERIES:
+                raise
+            raise (refusal or _not_understood(head, form)) from error
         for keywords in _NOT_OF_SPARK:
             reader.at = 0
             if reader.accept(*keywords):

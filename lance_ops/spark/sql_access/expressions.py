@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.spark.sql_access.dialect import SparkSql
+from lance_ops.spark.sql_access.dialect import parse
 from lance_ops.spark.sql_access.words import Reader
 
 __all__ = ["conjunct_texts", "conjuncts", "parse_expression", "sides_of_equality", "unused_name", "with_qualifiers"]
@@ -24,10 +22,9 @@ _BEFORE_EXPRESSION = "SELECT "
 def parse_expression(text: str) -> exp.Expr:
     """Return the tree of one expression; raise `InvalidInput` naming the place where it does not parse."""
     try:
-        tree = sqlglot.parse_one(f"{_BEFORE_EXPRESSION}{text}", dialect=SparkSql)
-    except (SqlglotError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "nested too deeply"
-        raise InvalidInput(f"SQL on a Lance table: {text!r} does not parse: {reason}") from error
+        tree = parse(f"{_BEFORE_EXPRESSION}{text}")
+    except InvalidInput as error:
+        raise InvalidInput(f"SQL on a Lance table: {text!r} does not parse: {error}") from error
     used = {name for name, value in tree.args.items() if value}
     if not isinstance(tree, exp.Select) or used - {"expressions"} or len(tree.expressions) != 1:
         raise InvalidInput(f"SQL on a Lance table: {text!r} is not one expression")

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import sqlglot
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -23,14 +21,14 @@ from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
 from lance_ops.spark.data_source import SourceOptions, visible_schema
 from lance_ops.spark.sql_access.conditions import ConditionTranslation, Constants
-from lance_ops.spark.sql_access.dialect import SparkSql
+from lance_ops.spark.sql_access.dialect import parse
 from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_parts
 from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionClause, read_version_clause
 from lance_ops.spark.sql_access.words import Reader, Word, split_words
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import quoted_path
 
-__all__ = ["explain_query", "lance_query", "mentions_a_path", "run_query"]
+__all__ = ["explain_query", "lance_query", "mentions_a_path", "run_query", "unparsed"]
 
 _COUNTED = "_rowaddr"
 """The column of a query that counts rows and names none: no file is read for it."""
@@ -122,7 +120,7 @@ def _bind(text: str, tables: Tables) -> _BoundQuery | None:
     words = split_words(text)
     if tables.namespace is None and not mentions_a_path(words):
         return None
-    parsed = _parse(text, words)
+    parsed = _parse(text, words, tables)
     if parsed is None:
         return None
     tree, clauses = parsed
@@ -143,33 +141,63 @@ def mentions_a_path(words: Iterable[Word]) -> bool:
     )
 
 
-def _parse(text: str, words: list[Word]) -> tuple[exp.Expr, dict[int, tuple[int, VersionClause]]] | None:
-    """Return the tree of the text without its version clauses, and these by the end of the name before them."""
+def unparsed(text: str) -> InvalidInput | None:
+    """Return the error of a statement on a Lance table that cannot be parsed; None if it can."""
+    try:
+        parse(text)
+    except InvalidInput as error:
+        return InvalidInput(
+            f"SQL with a Lance table that cannot be parsed: {error}. Write SELECT … in place of pipes (|>), or name "
+            "the table by lance_ops.spark.create_view, and use spark.sql"
+        )
+    return None
+
+
+def _parse(
+    text: str, words: list[Word], tables: Tables
+) -> tuple[exp.Expr, dict[int, tuple[int, VersionClause]]] | None:
+    """Return the tree of the text without its version clauses, and these by the end of the name before them.
+
+    Returns None for a text that does not parse. Raises `InvalidInput` if it has the path of a Lance table.
+    """
     clauses = {}
     blanked = text
     reader = Reader(text)
     while not reader.ended:
         before = reader.words[reader.at - 1] if reader.at else None
         begin = reader.at
-        clause = read_version_clause(reader) if before is not None and before.is_name else None
+        if before is None or not before.is_name:
+            reader.at = begin + 1
+            continue
+        try:
+            clause = read_version_clause(reader)
+        except InvalidInput:
+            if tables.find(_name_before(reader.words, begin)) is not None:
+                raise
+            reader.at = begin + 1  # a version of another library's table, in its own words
+            continue
         if clause is None:
             reader.at = begin + 1
             continue
-        assert before is not None
         start, stop = reader.words[begin].start, reader.words[reader.at - 1].stop
         clauses[before.stop] = (stop, clause)
         blanked = blanked[:start] + " " * (stop - start) + blanked[stop:]
     try:
-        tree = sqlglot.parse_one(blanked, dialect=SparkSql)
-    except (SqlglotError, RecursionError) as error:
+        return parse(blanked), clauses
+    except InvalidInput as error:
         if mentions_a_path(words):
-            reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "nested too deeply"
-            raise InvalidInput(
-                f"SQL with a Lance table that cannot be parsed: {reason}. Name the table by "
-                "lance_ops.spark.create_view, and use spark.sql"
-            ) from error
+            raise (unparsed(blanked) or error) from error
         return None
-    return tree, clauses
+
+
+def _name_before(words: Sequence[Word], end: int) -> tuple[str, ...]:
+    """Return the parts of the name whose last part stands before a word."""
+    parts = [words[end - 1].value]
+    at = end - 2
+    while at > 0 and words[at].upper == "." and words[at - 1].is_name:
+        parts.insert(0, words[at - 1].value)
+        at -= 2
+    return tuple(parts)
 
 
 def _references(

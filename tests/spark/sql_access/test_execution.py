@@ -126,3 +126,60 @@ def test_temporary_views_have_names_of_columns_and_may_be_global(spark: SparkSes
             sql(spark, text, namespace=lake)
     sql(spark, "CREATE OR REPLACE TEMP VIEW of_spark AS SELECT 1 AS x", namespace=lake)
     assert spark.table("of_spark").count() == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM numbers_of_spark |> LIMIT 1",
+        "TABLE numbers_of_spark |> LIMIT 1",
+        "FROM numbers_of_spark |> SET id = id |> LIMIT 1",
+        "SELECT * FROM VALUES (0) AS numbers_of_spark(id) |> AGGREGATE max(id) AS id",
+    ],
+)
+def test_a_query_on_no_lance_table_reaches_spark_unchanged(spark: SparkSession, lake: Path, text: str) -> None:
+    spark.range(1).createOrReplaceTempView("numbers_of_spark")
+    assert [row.id for row in sql(spark, text, namespace=lake).collect()] == [0]
+    spark.catalog.dropTempView("numbers_of_spark")
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT * FROM tides |> LIMIT 1", "TABLE tides |> LIMIT 1", "FROM tides |> SET x = 2"]
+)
+def test_pipes_on_a_lance_table_are_refused_with_what_to_write(spark: SparkSession, lake: Path, text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"cannot be parsed: .*SELECT … in place of pipes \(\|>\).*create_view"):
+        sql(spark, text, namespace=lake)
+    with pytest.raises(InvalidInput, match="cannot be parsed"):
+        sql(spark, text.replace("tides", f"lance.`{lake}/tides.lance`"))
+
+
+@pytest.mark.parametrize(
+    "clause", ["@20260131000000000", "@v", " TIMESTAMP AS OF (current_date())", " VERSION AS OF -1"]
+)
+def test_a_version_in_the_words_of_another_library_reaches_it(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, clause: str
+) -> None:
+    query, given = f"SELECT * FROM other.of_delta{clause}", list[str]()
+    monkeypatch.setattr(spark, "sql", given.append)
+    sql(spark, query, namespace=lake)
+    sql(spark, query)
+    assert given == [query, query]
+    with pytest.raises(InvalidInput):
+        sql(spark, f"SELECT * FROM tides{clause}", namespace=lake)
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM of_delta", "UPDATE of_delta SET id = 0"])
+def test_the_rows_of_a_lance_table_are_handed_to_another_library(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    given: list[tuple[str, list[Any]]] = []
+
+    nothing = spark.range(0)
+
+    def changed(query: str, **frames: DataFrame) -> DataFrame:
+        given.append((query, [row.x for frame in frames.values() for row in frame.collect()]))
+        return nothing
+
+    monkeypatch.setattr(spark, "sql", changed)
+    sql(spark, f"{change} WHERE id IN (SELECT x FROM tides WHERE x > 0)", namespace=lake)
+    assert given == [(f"{change} WHERE id IN (SELECT x FROM {{t0}} AS `tides` WHERE x > 0)", [1])]

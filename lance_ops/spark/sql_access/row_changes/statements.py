@@ -118,7 +118,7 @@ def _delete(statement: Statement) -> DataFrame | None:
     reader.expect("FROM")
     table = statement.named_table("WHERE")
     if table is None:
-        return None
+        return lance_query(reader.text, statement.tables)
     condition = reader.rest("a condition") if reader.accept("WHERE") else None
     reader.end()
     opened = statement.tables.open(table.description)
@@ -167,7 +167,7 @@ def _update(statement: Statement) -> DataFrame | None:
     reader = statement.reader
     table = statement.named_table("SET")
     if table is None:
-        return None
+        return lance_query(reader.text, statement.tables)
     reader.expect("SET")
     opened = statement.tables.open(table.description)
     values: dict[str, str] = {}
