@@ -59,7 +59,7 @@ def test_a_data_frame_is_merged_and_its_keys_deleted_without_a_row_on_the_driver
     assert result == {"num_inserted_rows": 10, "num_updated_rows": 5, "num_deleted_rows": 0}
     assert deleted == {"num_deleted_rows": 3}
     assert dataset.version == 3
-    assert steps.seen.keys() == {f"merge ({step}) into" for step in ("keys", "join", "rows")}
+    assert steps.seen.keys() == {"append to", *(f"merge ({step}) into" for step in ("keys", "join", "rows"))}
     rows = {row["id"]: row for row in dataset.to_table().to_pylist()}
     assert sorted(rows) == [n for n in range(30) if n not in (0, 13, 26)]
     assert rows[16] == {"id": 16, "vector": [16.0, -1.0], "name": "n16"}

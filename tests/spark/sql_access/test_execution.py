@@ -74,10 +74,13 @@ def test_parameters_have_their_values_in_queries_conditions_and_values(spark: Sp
     assert LanceDataset(uri).to_table()["x"].to_pylist() == [1]
     with pytest.raises(AnalysisException, match="UNBOUND_SQL_PARAMETER"):
         run("DELETE FROM tides WHERE x = :x", {"y": 1})
-    source = "(SELECT 1L AS x) q ON tides.x = q.x"
+    merge = "MERGE INTO tides USING (SELECT 1L AS x) q ON tides.x = q.x WHEN MATCHED AND q.x < :x THEN DELETE"
     with pytest.raises(AnalysisException, match="UNBOUND_SQL_PARAMETER"):
-        run(f"MERGE INTO tides USING {source} WHEN MATCHED AND q.x < :x THEN DELETE", {"x": 9})
+        run(merge, {"y": 9})
+    run(merge, {"x": 1})
     assert LanceDataset(uri).to_table()["x"].to_pylist() == [1]
+    run(merge, {"x": 9})
+    assert LanceDataset(uri).to_table()["x"].to_pylist() == []
 
 
 @pytest.mark.parametrize(
