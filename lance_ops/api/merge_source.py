@@ -36,7 +36,7 @@ from lance_ops.transactions import PendingFiles
 __all__ = [
     "MergeSource",
     "TakesFrames",
-    "check_stored_keys",
+    "check_keys_fit_frames",
     "merge_source",
     "paths_of",
     "read_keys",
@@ -77,7 +77,7 @@ class TakesFrames(Protocol):
         """
         ...
 
-    def check_stored_keys(self, target: Snapshot, keys: Sequence[str]) -> None:
+    def check_keys_fit_frames(self, target: Snapshot, keys: Sequence[str]) -> None:
         """Raise `UnsupportedFeature` for a key of which `target` has values that a data frame cannot hold."""
         ...
 
@@ -130,14 +130,14 @@ def merge_source(
         stage.clear()
 
 
-def check_stored_keys(target: Snapshot, data: Any, keys: Sequence[str], runner: Runner | None) -> None:
-    """Check the keys of a version that data of `merge_source` is merged into, if it is not the one of the source.
+def check_keys_fit_frames(target: Snapshot, data: Any, keys: Sequence[str], runner: Runner | None) -> None:
+    """Check the keys of `target`, a later version than the one that `merge_source` was called with.
 
     Raises `UnsupportedFeature` for a key of which the version has values that the data frame cannot hold.
     """
     taker = _taker(runner, data)
     if taker is not None:
-        taker.check_stored_keys(target, keys)
+        taker.check_keys_fit_frames(target, keys)
 
 
 @contextmanager
@@ -267,7 +267,7 @@ class _Stage:
     def frame(self, data: Any, runner: TakesFrames, on: tuple[str, ...]) -> by_tasks.SourceRows:
         """Write a data frame, or only its columns `on`."""
         _check_has(data.columns, self._keys)
-        runner.check_stored_keys(self._target, self._joined)
+        runner.check_keys_fit_frames(self._target, self._joined)
         uri = self._new_uri()
         runner.write_frame(data, self._target, uri, self.storage_options, on, self._joined)
         return by_tasks.SourceRows.of(Snapshot.open(uri, storage_options=self.storage_options))

@@ -24,13 +24,13 @@ __all__ = ["Attempt", "first_run"]
 class Attempt:
     """One attempt of a step's work: the token that its commit carries, and whether an earlier attempt may have it.
 
-    `unknown_since` is when the first earlier attempt began that may have done the work: it was killed, or met an error
-    that passes. One that failed for good has done nothing. None if there is no such attempt.
+    `attempted_since` is when the first earlier attempt began that may have done the work: it was killed, or met an
+    error that passes. One that failed for good has done nothing. None if there is no such attempt.
     """
 
     token: str
     is_repeated: bool
-    unknown_since: datetime | None = None
+    attempted_since: datetime | None = None
 
     @classmethod
     def of(cls, context: dg.OpExecutionContext, *parts: str) -> Attempt:

@@ -26,7 +26,7 @@ from lance_ops.transactions import (
     CommittedVersion,
     is_in_history,
     read_manifest,
-    set_back_to,
+    version_set_back_to,
     versions_newest_first,
 )
 
@@ -108,7 +108,7 @@ def recorded_event(committed: CommittedVersion) -> BatchEvent | None:
     stored = committed.stored_transaction
     if stored is None:
         return None
-    batches, back_to = batches_of(stored.properties), set_back_to(committed)
+    batches, back_to = batches_of(stored.properties), version_set_back_to(committed)
     return BatchEvent(committed.version, batches, back_to) if batches or back_to is not None else None
 
 

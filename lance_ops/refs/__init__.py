@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         tagged_version,
         writable_reference_store,
     )
-    from lance_ops.refs.branches import branch_remains, create_branch, delete_branch
+    from lance_ops.refs.branches import create_branch, delete_branch, has_branch_remains
     from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
     from lance_ops.refs.dataset_removal import drop_dataset
     from lance_ops.refs.erasure_records import (
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
         PinnedVersions,
         is_pin_of_work,
         keeping_version,
+        naming_pins_by_work,
         pinned,
         pinned_if_at_risk,
         pinned_with_later,
-        pins_of_work,
     )
 
 __all__ = [
@@ -63,7 +63,6 @@ __all__ = [
     "Tag",
     "announced_removal",
     "branch_of",
-    "branch_remains",
     "branch_uri",
     "check_restores_no_erased_rows",
     "check_version_is_kept",
@@ -75,6 +74,7 @@ __all__ = [
     "delete_tag",
     "drop_dataset",
     "erasure_before",
+    "has_branch_remains",
     "is_mark_expired",
     "is_pin_of_work",
     "keeping_version",
@@ -82,11 +82,11 @@ __all__ = [
     "list_erasures",
     "list_tag_names",
     "list_tags",
+    "naming_pins_by_work",
     "open_branch",
     "pinned",
     "pinned_if_at_risk",
     "pinned_with_later",
-    "pins_of_work",
     "read_tag",
     "reference_store",
     "replace_branch_metadata",
@@ -114,7 +114,7 @@ _MODULES = {
     "check_version_is_kept": "announced_removals",
     "is_mark_expired": "announced_removals",
     "commit_shallow_clone": "clone",
-    "branch_remains": "branches",
+    "has_branch_remains": "branches",
     "create_branch": "branches",
     "create_tag": "tags",
     "deep_clone": "clone",
@@ -130,7 +130,7 @@ _MODULES = {
     "pinned": "version_pins",
     "pinned_if_at_risk": "version_pins",
     "pinned_with_later": "version_pins",
-    "pins_of_work": "version_pins",
+    "naming_pins_by_work": "version_pins",
     "read_tag": "tags",
     "reference_store": "branch_locations",
     "replace_branch_metadata": "branch_file",

@@ -26,7 +26,7 @@ from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
 from lance_ops.transactions import Clone, Transaction, read_manifest
 
-__all__ = ["branch_files", "branch_remains", "create_branch", "delete_branch", "remove_branch_files"]
+__all__ = ["branch_files", "create_branch", "delete_branch", "has_branch_remains", "remove_branch_files"]
 
 
 def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -91,7 +91,7 @@ def _remove_branch(snapshot: Snapshot, references: Store, name: str) -> None:
     remove_branch_files(root)
 
 
-def branch_remains(snapshot: Snapshot, name: str) -> bool:
+def has_branch_remains(snapshot: Snapshot, name: str) -> bool:
     """Return whether files or versions of a branch exist that has no name: its removal or creation was interrupted."""
     if reference_store(snapshot).exists(branch_path(name)):
         return False

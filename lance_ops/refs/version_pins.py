@@ -26,10 +26,10 @@ __all__ = [
     "PinnedVersions",
     "is_pin_of_work",
     "keeping_version",
+    "naming_pins_by_work",
     "pinned",
     "pinned_if_at_risk",
     "pinned_with_later",
-    "pins_of_work",
 ]
 
 R = TypeVar("R")
@@ -71,7 +71,7 @@ class PinnedVersions:
 
 
 @contextmanager
-def pins_of_work(work_id: str) -> Iterator[None]:
+def naming_pins_by_work(work_id: str) -> Iterator[None]:
     """Put the id of some work, a UUID as hex digits, into the names of pins that this thread writes in the block."""
     before = _work_id.set(work_id)
     try:

@@ -53,7 +53,7 @@ class OnSpark(WorkerTasks):
         """Write a DataFrame as a new dataset with the columns of `like` that it has; see `staging.write_frame`."""
         staging.write_frame(self, frame, like, uri, storage_options, columns, keys)
 
-    def check_stored_keys(self, target: Snapshot, keys: Sequence[str]) -> None:
+    def check_keys_fit_frames(self, target: Snapshot, keys: Sequence[str]) -> None:
         """Raise `UnsupportedFeature` for a key of which the table has nanoseconds, as tasks find: Spark cuts them."""
         check_whole_microseconds("a merge by key", target, keys, self)
 

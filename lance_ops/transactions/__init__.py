@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         read_manifest,
         read_version,
         save_token,
-        set_back_to,
         summaries_newest_first,
         token_of,
+        version_set_back_to,
         versions_newest_first,
     )
     from lance_ops.transactions.committing import (
@@ -151,9 +151,9 @@ __all__ = [
     "remove_files_of_job",
     "restore_as_next_version",
     "save_token",
-    "set_back_to",
     "summaries_newest_first",
     "token_of",
+    "version_set_back_to",
     "versions_newest_first",
     "with_commit_message",
 ]
@@ -227,7 +227,7 @@ _MODULES = {
     "read_version": "committed",
     "remap_index": "conflicts",
     "save_token": "committed",
-    "set_back_to": "committed",
+    "version_set_back_to": "committed",
     "summaries_newest_first": "committed",
     "token_of": "committed",
     "versions_newest_first": "committed",

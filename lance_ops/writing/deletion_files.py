@@ -86,11 +86,13 @@ def write_deletion_files(
         tuple(len(task.offsets) for task in tasks),
         partial(remove_files_of_job, snapshot.store),
     )
-    outcomes = runner.map(write_in_task, tasks, job, lambda outcome: _pending(snapshot, outcome).abandon())
+    outcomes = runner.map(
+        write_deletion_files_in_task, tasks, job, lambda outcome: _pending(snapshot, outcome).abandon()
+    )
     return WrittenDeletions.of(snapshot, {key: file for outcome in outcomes for key, file in outcome.items()})
 
 
-def write_in_task(task: DeletionFilesTask) -> dict[int, DeletionFile | None]:
+def write_deletion_files_in_task(task: DeletionFilesTask) -> dict[int, DeletionFile | None]:
     """Write the deletion files of the task's fragments; None stands for a fragment without a live row."""
     return _write(task.snapshot.open(), {key: BitMap.deserialize(data) for key, data in task.offsets.items()})
 

@@ -7,7 +7,7 @@ import pytest
 
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.landing import OutsideGlob, landing_check
-from lance_ops.dagster.landing.landing_check import landing_evaluation, said_of_landing, slow_listing
+from lance_ops.dagster.landing.landing_check import advice_on_slow_listing, landing_evaluation, said_of_landing
 from tests.dagster.deployment import Deployment
 
 pytestmark = pytest.mark.dagster
@@ -43,7 +43,7 @@ def test_a_listing_near_the_limit_is_told_once(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(("limit", "is_slow"), [("300", False), ("100", False), ("50", True), ("", True), ("x", True)])
 def test_the_limit_is_that_of_the_instance(monkeypatch: pytest.MonkeyPatch, limit: str, is_slow: bool) -> None:
     monkeypatch.setenv(LIMIT, limit)
-    assert (slow_listing(30) is not None) is is_slow
+    assert (advice_on_slow_listing(30) is not None) is is_slow
 
 
 def test_the_sensors_and_the_check_measure_the_listing(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from pyspark.errors import PySparkException
 
-from lance_ops.spark.running import frame_job, max_attempts, parallelism, settings_of, task_slots
+from lance_ops.spark.running import frame_job, max_attempts, settings_of, task_slots, task_slots_by_query
 
 _DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",
@@ -64,7 +64,7 @@ def _remote(get: Callable[..., str | None]) -> Any:
 
 @pytest.mark.usefixtures("no_session")
 def test_through_connect_an_idle_cluster_counts_the_executors_that_it_may_ask_for() -> None:
-    assert parallelism(_remote(_DYNAMIC.get)) == 4000
+    assert task_slots_by_query(_remote(_DYNAMIC.get)) == 4000
 
 
 @pytest.mark.usefixtures("no_session")
@@ -73,5 +73,5 @@ def test_a_server_that_keeps_its_settings_to_itself_has_the_cores_of_now_and_one
         raise PySparkException(f"[CONFIG_NOT_AVAILABLE] {name}")
 
     remote = _remote(refuse)
-    assert parallelism(remote) == 2
+    assert task_slots_by_query(remote) == 2
     assert max_attempts(settings_of(remote)) == 1

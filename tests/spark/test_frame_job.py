@@ -18,7 +18,7 @@ import pytest
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
-from lance_ops.spark.running import FrameJob, frame_job, parallelism
+from lance_ops.spark.running import FrameJob, frame_job, task_slots_by_query
 from lance_ops.spark.running.cluster_settings import seconds_until_workers_end
 from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.tasks import worker_tasks
@@ -89,7 +89,7 @@ def test_an_error_comes_back_and_files_of_lost_tasks_are_removed(
 
 
 def test_as_many_tasks_run_at_once_as_the_session_has_cores(spark: SparkSession) -> None:
-    assert parallelism(spark) == spark.sparkContext.defaultParallelism
+    assert task_slots_by_query(spark) == spark.sparkContext.defaultParallelism
 
 
 def interrupt_the_caller(num_done: int, num_tasks: int) -> None:

@@ -95,9 +95,9 @@ class Integrity(Handle):
 
         Instead of a filter, `keys` with `on` name the rows, as for `delete_by_keys`, in any number: they are joined
         with the rows of every version that has the columns. This process, and each worker process of the runner, holds
-        the distinct keys and a hash table of them. Many keys are in an encrypted file for the workers, which is removed
-        in the end. Raw files and a DataFrame are copied beneath the root while their keys are read: pass other data if
-        no copy may be made.
+        the distinct keys and a hash table of them. For worker processes, many keys are written to an encrypted file,
+        which the erasure removes when it ends. Raw files and a DataFrame are copied beneath the root while their keys
+        are read: pass other data if no copy may be made.
         """
         options = erasure.ErasureOptions(reason, remove_tags, rewrite_branches, delete_unverified, at_most_rows)
         if (matching is None) == (keys is None) or (keys is None) != (on is None):

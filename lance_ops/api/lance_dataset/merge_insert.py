@@ -19,7 +19,7 @@ from lance_ops import refs, writing
 from lance_ops.api import transactions as public
 from lance_ops.api.argument_checks import check_public_methods
 from lance_ops.api.arrow_input import reader_of
-from lance_ops.api.merge_source import check_stored_keys, merge_source
+from lance_ops.api.merge_source import check_keys_fit_frames, merge_source
 from lance_ops.api.version_handle import Handle
 from lance_ops.changing import merge_insert
 from lance_ops.changing.merge_insert import by_tasks
@@ -134,7 +134,7 @@ class MergeInsertBuilder:
 
             def attempt(current: Snapshot) -> tuple[Snapshot, merge_insert.MergeCounts]:
                 if current.version != first.version:  # another writer's rows may have other keys
-                    check_stored_keys(current, data_obj, keys, runner)
+                    check_keys_fit_frames(current, data_obj, keys, runner)
                 if isinstance(source, pa.Table):
                     return merge_insert.merge_insert(current, self._request, source, used, transaction_properties)
                 return by_tasks.distributed_merge(current, self._request, source, used, transaction_properties)

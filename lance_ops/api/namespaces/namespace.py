@@ -133,10 +133,11 @@ class FolderNamespace(Namespace):
 
 @dataclass(frozen=True)
 class PatternNamespace(Namespace):
-    """The datasets whose paths match a pattern: of this machine's file system as of `glob`, or else a `StorePattern`.
+    """The datasets whose paths match a pattern.
 
-    A name is the last part of the path without `.lance`. Raises `InvalidInput` naming two paths of one name. In an
-    object store the two are noticed when the name is used, or all names are listed.
+    On this machine's file system it is a pattern of `glob`, and in an object store a `StorePattern`. A name is the last
+    part of the path without `.lance`. Raises `InvalidInput` naming two paths of one name. In an object store the two
+    are noticed when the name is used, or all names are listed.
     """
 
     pattern: str
@@ -163,7 +164,10 @@ class PatternNamespace(Namespace):
         return {each: TableDescription(at, self.storage_options) for each, at in places if each.lower() == name.lower()}
 
     def _places(self, name: str | None = None, *, any_case: bool = False) -> dict[str, str]:
-        """Return where the tables are by name, at least those with the given name, if there is one, in any case."""
+        """Return where the tables are, by name.
+
+        With `name`, other tables may be missing; with `any_case`, its case does not matter.
+        """
         found: dict[str, str] = {}
         for place in self._found(name, any_case):
             known = found.setdefault(_name_of(place), place)

@@ -45,9 +45,10 @@ class StorePattern:
             self._above, self._last = [*self._above, _ANY_DEPTH], "*"
 
     def folders(self, store: Store, names: Iterable[str] | None = None) -> list[str]:
-        """Return the paths of the folders that match in the store of `root`; with `names`, those with such a last part.
+        """Return the paths of the folders that match in the store of `root`.
 
-        With `names`, or if no wildcard stands in the last part, a folder that is returned may not exist.
+        `names` limits them to those with one of these last parts. With `names`, or if no wildcard stands in the last
+        part, a folder that is returned may not exist.
         """
         listing = _Listing(store)
         found = [""]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_ops.changing.columns.column_file import (
     ColumnFile,
-    can_be_joined,
+    can_join_pieces,
     join_column_pieces,
     pending_columns,
     write_column_file,
@@ -148,7 +148,7 @@ def _pieces_of(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner
     if first is None or not (
         isinstance(runner, RunnerWithSlots)
         and first.source.serves_parts
-        and can_be_joined(snapshot.file_version, first.columns)
+        and can_join_pieces(snapshot.file_version, first.columns)
     ):
         return {}
     folder = first.kept.folder if first.kept else new_piece_folder()

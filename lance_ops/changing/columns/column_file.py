@@ -27,7 +27,7 @@ from lance_ops.writing import conform_to_schema
 
 __all__ = [
     "ColumnFile",
-    "can_be_joined",
+    "can_join_pieces",
     "fragments_with_column_files",
     "join_column_pieces",
     "pending_columns",
@@ -90,7 +90,7 @@ def write_column_piece(
         _write_rows(writer, columns.to_arrow_storage(), parts, rows, nulls=True)
 
 
-def can_be_joined(version: FileVersion, columns: Schema) -> bool:
+def can_join_pieces(version: FileVersion, columns: Schema) -> bool:
     """Return whether pieces can be joined: the pages of 2.1 and later can be copied, but for blobs."""
     return version >= FileVersion.V2_1 and not any(node.is_blob_v1 or node.is_blob_v2 for node in columns.walk())
 

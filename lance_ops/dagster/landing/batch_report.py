@@ -11,7 +11,7 @@ import dagster as dg
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches, without_taken_out
+from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches, without_removed_batches
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import OpenNewest, open_if_exists
@@ -84,7 +84,7 @@ def batch_states(
             partitions=dict.fromkeys(known).keys(),
             recorded=recorded,
             requested=running,
-            failed=without_taken_out(failed, recorded, held),
+            failed=without_removed_batches(failed, recorded, held),
             given_up=given_up_batches(instance, names, known, now, failed, failing) if asked else {},
             refused=refused.reasons,
             mended=refused.mended,

@@ -22,7 +22,7 @@ __all__ = [
     "given_up_batches",
     "may_be_retried",
     "running_batches",
-    "without_taken_out",
+    "without_removed_batches",
 ]
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -108,8 +108,9 @@ def failed_runs(
     *,
     only_last_day: bool = False,
 ) -> dict[str, FailedRuns]:
-    """Return the batches whose failed runs the sensor makes up for, by key; among the runs of `_newest`.
+    """Return, by key, the batches that the sensor asks for again because their runs failed.
 
+    Only the runs that `_newest` returns are seen.
     They are those of which a run failed in the last day. Without `only_last_day`, which reads fewer runs, they are also
     those whose runs failed before, but fewer than five in a day: the sensor may have been off since. Runs that Dagster
     retries do not count. A batch is also returned if a later run of it succeeded: the caller compares with the table,
@@ -151,7 +152,7 @@ def _counted(
     return newest
 
 
-def without_taken_out(
+def without_removed_batches(
     failed: Mapping[str, FailedRuns], recorded: Container[str], held: Container[str]
 ) -> dict[str, FailedRuns]:
     """Return the failed runs without old ones of batches that a restore or an overwrite took out of the table.
@@ -171,9 +172,9 @@ def given_up_batches(
 ) -> dict[str, datetime]:
     """Return the batches of which a run was cancelled, or five failed in a day, with the time at which the last ended.
 
-    `failed` is what `failed_runs` returns of all days. Of a batch the newest run that failed or was cancelled counts,
-    of those of `_newest`, and none if it failed in the last day. The sensor does not ask again for content that was in
-    the folder then. A batch is also returned if another run of it succeeded.
+    `failed` is what `failed_runs` returns of all days. For each batch only its newest failed or cancelled run counts,
+    among those that `_newest` returns. A failure in the last day does not give a batch up. The sensor does not ask
+    again for content that was in the folder then. A batch is also returned if another run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
     newest = dict.fromkeys(_keys_of_failing(failing, known), (dg.DagsterRunStatus.FAILURE, now))

@@ -24,7 +24,7 @@ from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
-from lance_ops.dagster.landing.lacking_files import batches_that_lack_files, without_repeated
+from lance_ops.dagster.landing.incomplete_batches import batches_that_lack_files, without_repeated_links
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.dagster.landing.local_listing import list_local
 from lance_ops.dagster.landing.outside_glob import OutsideGlob, outside_glob
@@ -265,7 +265,7 @@ def _unread(
     def matches(path: str) -> bool:
         return _counts(path) and wanted.matches(path)
 
-    return without_repeated(counting, paths, in_batches, lambda found: _keys(raw, found), matches)
+    return without_repeated_links(counting, paths, in_batches, lambda found: _keys(raw, found), matches)
 
 
 class _Completeness:

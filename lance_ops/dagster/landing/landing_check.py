@@ -25,12 +25,12 @@ from lance_ops.dagster.newest_evaluation import newest_evaluation
 
 __all__ = [
     "LANDING_CHECK",
+    "advice_on_slow_listing",
     "build_landing_check",
     "evaluate_landing",
     "landing_evaluation",
-    "newest_landing",
+    "newest_landing_evaluation",
     "said_of_landing",
-    "slow_listing",
     "was_listed",
 ]
 
@@ -81,16 +81,18 @@ def evaluate_landing(config: DatasetConfig, instance: dg.DagsterInstance) -> dg.
         reason = str(error) if isinstance(error, LanceOpsError) else type(error).__name__
         return _evaluation(names, f"the landing folder cannot be listed: {reason}", causes_of_red([_NOT_LISTED]))
     set_aside = [file.sentence for file in landing.set_aside]
-    return landing_evaluation(names, set_aside, landing.outside, landing.seconds, newest_landing(names, instance))
+    return landing_evaluation(
+        names, set_aside, landing.outside, landing.seconds, newest_landing_evaluation(names, instance)
+    )
 
 
-def newest_landing(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation | None:
+def newest_landing_evaluation(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation | None:
     """Return the newest recorded evaluation of the check; None if there is none."""
     recorded = newest_evaluation(instance, dg.AssetCheckKey(names.head, LANDING_CHECK))
     return None if recorded is None else recorded.evaluation
 
 
-def slow_listing(seconds: float, *, was_slow: bool = False) -> str | None:
+def advice_on_slow_listing(seconds: float, *, was_slow: bool = False) -> str | None:
     """Return what to do about a listing that takes too much of a tick; None for one that does not.
 
     `was_slow` says that the newest recorded evaluation of the check was slow.
@@ -117,7 +119,7 @@ def landing_evaluation(
     `last` is the check's newest recorded result.
     """
     was_slow = last is not None and _SLOW in last.metadata
-    named, slow = shortened(set_aside), slow_listing(listing_seconds, was_slow=was_slow)
+    named, slow = shortened(set_aside), advice_on_slow_listing(listing_seconds, was_slow=was_slow)
     metadata: dict[str, dg.MetadataValue[Any]] = {
         _SET_ASIDE: dg.MetadataValue.int(len(set_aside)),
         _LISTING_SECONDS: dg.MetadataValue.float(float(listing_seconds)),

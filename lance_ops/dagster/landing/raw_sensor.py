@@ -22,10 +22,10 @@ from lance_ops.dagster.landing.batch_runs import (
     failed_runs,
     given_up_batches,
     running_batches,
-    without_taken_out,
+    without_removed_batches,
 )
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, shortened
-from lance_ops.dagster.landing.landing_check import slow_listing
+from lance_ops.dagster.landing.landing_check import advice_on_slow_listing
 from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
@@ -61,7 +61,7 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         landing = list_landing(raw, now)
         for sentence in shortened([file.sentence for file in landing.set_aside]):
             context.log.warning("%s", sentence)
-        if slow := slow_listing(landing.seconds):
+        if slow := advice_on_slow_listing(landing.seconds):
             context.log.warning("%s", slow)
         with collector_paused():  # as while the batches are made: what is compared is no garbage
             tick = _decide(context.instance, config, landing, cursor, now)
@@ -100,7 +100,7 @@ def _decide(
         absent = [batch for batch in compared if batch.key not in held] if compares_all else []
         recorded = instance.get_materialized_partitions(names.batches) if absent else set()
         absent = [batch for batch in absent if batch.key not in recorded]
-        failed = without_taken_out(failed, recorded, held)
+        failed = without_removed_batches(failed, recorded, held)
         retried = _originals(failed)
         asked = _asked_for([batch for batch in compared if batch.key in retried or batch.key in held], held, raw)
         running = running_batches(instance, names, known, now) if asked or absent else set()

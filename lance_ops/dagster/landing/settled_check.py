@@ -30,7 +30,7 @@ from lance_ops.dagster.landing.landing_check import (
     LANDING_CHECK,
     evaluate_landing,
     landing_evaluation,
-    newest_landing,
+    newest_landing_evaluation,
     said_of_landing,
     was_listed,
 )
@@ -113,7 +113,7 @@ def build_settled_sensor(config: DatasetConfig, interval_seconds: int = 300) -> 
             # It fails again unless the folder was what failed.
             report = batch_states(config, context.instance, count_plain=True)
         found = _evaluate(names, report, _newest_recorded(names, context.instance))
-        last = newest_landing(names, context.instance)
+        last = newest_landing_evaluation(names, context.instance)
         landing = landing_evaluation(names, report.set_aside, report.outside, report.listing_seconds, last)
         return _reported(context.instance, [found, landing], _LISTED)
 

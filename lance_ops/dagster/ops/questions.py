@@ -36,17 +36,17 @@ class _Question(dg.Config):
 
 
 class Count(_Question):
-    """Without a predicate the manifest says it, and no row is read."""
+    """Configuration of the op `count`. Without a predicate the manifest states the number, and no row is read."""
 
 
 class Statistics(_Question):
-    """The columns to measure."""
+    """Configuration of the op `statistics`."""
 
     columns: list[str] | None = Field(default=None, description="Default: all top-level columns that have an order.")
 
 
 class Duplicates(_Question):
-    """The key that rows may share."""
+    """Configuration of the op `duplicates`."""
 
     on: list[str] = Field(description="The columns of the key.", min_length=1)
     examples: int = Field(default=10, description="How many keys to show.", ge=0, le=_MOST_EXAMPLES)

@@ -105,7 +105,9 @@ def verb_op(
             with retrying():
                 # Dagster checks only the shape of the launch's configuration; the class checks its values here.
                 options = config_class(**context.op_config) if config_class else None
-                begun = Work(context, config, snapshot, attempt.token if carries_token else None, attempt.unknown_since)
+                begun = Work(
+                    context, config, snapshot, attempt.token if carries_token else None, attempt.attempted_since
+                )
                 try:
                     metadata = dict(work(begun, options))
                 except dg.Failure:  # the verb may have committed a version all the same

@@ -49,9 +49,9 @@ def resting_steps(
 ) -> tuple[str, ...]:
     """Return the keys of the steps that failed below a version so lately that they are not tried again yet.
 
-    On a busy table, each commit makes a new version. The waits are those after runs that failed at one version.
-    `work` is that of the calling run. A step that it tried before does not rest: otherwise its next attempt, at the
-    version of another writer, would end well without having tried the step.
+    On a busy table, each commit makes a new version. The waits are those after runs that failed at one version. `work`
+    is the calling run's work; see `first_run`. A step that it tried before does not rest: otherwise its next attempt,
+    at the version of another writer, would end well without having tried the step.
     """
     failed: dict[str, _Failures] = {}
     tried_since: set[str] = set()

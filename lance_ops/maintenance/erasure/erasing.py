@@ -43,9 +43,9 @@ from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
 from lance_ops.refs import (
     delete_tag,
+    naming_pins_by_work,
     open_branch,
     pinned_if_at_risk,
-    pins_of_work,
     reference_store,
     writable_reference_store,
 )
@@ -133,7 +133,7 @@ def erase(
         report = begin_record(store, number, known, options.reason, found)
         if interrupted is not None:
             remove_pins(number, found)
-        with pins_of_work(number):
+        with naming_pins_by_work(number):
             return _Erasing(known, options, used, search, report).run(found)
 
 

@@ -76,7 +76,7 @@ class HasKey(Predicate):
 
     def fitted(self) -> pa.Table:
         """Return the keys that rows may have, in the types of the columns; other keys match nothing."""
-        return self.keys.made(_fitted, tuple(column.type for column in self.key_columns))
+        return self.keys.derived(_fitted, tuple(column.type for column in self.key_columns))
 
     @property
     def children(self) -> tuple[Expression, ...]:
@@ -85,7 +85,7 @@ class HasKey(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         columns = [column.evaluate(batch) for column in self.key_columns]
         found = np.zeros(batch.num_rows, np.bool_)
-        found[self.keys.made(_hash_table, tuple(column.type for column in self.key_columns)).hits(columns)[0]] = True
+        found[self.keys.derived(_hash_table, tuple(column.type for column in self.key_columns)).hits(columns)[0]] = True
         return pa.array(found)
 
     def possible_truths(self, stats: Statistics) -> TruthSet:

@@ -188,7 +188,7 @@ def _left(found: Holdings) -> Iterator[tuple[str, Why, str]]:
 
 def _read_files(task: ProofTask) -> list[ReadFile]:
     store = open_root(task.uri, task.storage_options).store
-    read, search = [], task.values.made(_byte_search)
+    read, search = [], task.values.derived(_byte_search)
     for path in task.paths:
         digest, has_value, before = hashlib.sha256(), False, b""
         try:

@@ -70,7 +70,7 @@ class _Held:
         self._made: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
 
-    def made(self, make: Callable[..., T], *arguments: Hashable) -> T:
+    def derived(self, make: Callable[..., T], *arguments: Hashable) -> T:
         with self._lock:
             if (make, arguments) not in self._made:
                 self._made[make, arguments] = make(self.table, *arguments)
@@ -133,9 +133,9 @@ class SharedTable:
         """The table; raises `CorruptFile` naming a file with other bytes, and `ObjectNotFound` if it is gone."""
         return self._loaded().table
 
-    def made(self, make: Callable[..., T], *arguments: Hashable) -> T:
+    def derived(self, make: Callable[..., T], *arguments: Hashable) -> T:
         """Return `make(table, *arguments)`, which is called once in this process; raises as `table` does."""
-        return self._loaded().made(make, *arguments)
+        return self._loaded().derived(make, *arguments)
 
     def _loaded(self) -> _Held:
         if self._held is None:

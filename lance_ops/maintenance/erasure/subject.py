@@ -85,7 +85,7 @@ class Subject:
     def _digest_input(self) -> bytes:
         """Return bytes that differ between subjects. The text of an expression omits most of a long list."""
         if self.keys is not None:
-            return self.keys.made(_bytes_of_keys)
+            return self.keys.derived(_bytes_of_keys)
         return self.matching.encode() if isinstance(self.matching, str) else pickle.dumps(self.matching, protocol=5)
 
 

@@ -231,7 +231,7 @@ def plan_write(
     A relative path begins in this process's folder. All columns of a new schema are nullable; with `keep_not_null`
     those of `schema` that are not stay so. `grows_by` is the setting, as the user writes it, that lets the schema grow;
     errors name it where that helps. With `exact` a number that the table's type would round is refused. `after_casts`
-    returns the schema of the rows when Spark has cast them for a table's schema, if Spark does so before it writes.
+    returns the schema that the rows have after Spark's casts to a table's schema. None: Spark casts nothing.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,

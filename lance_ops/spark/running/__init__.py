@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
     from lance_ops.spark.running.cluster_settings import settings_of
     from lance_ops.spark.running.cluster_size import task_slots
-    from lance_ops.spark.running.frame_job import FrameJob, parallelism
+    from lance_ops.spark.running.frame_job import FrameJob, task_slots_by_query
     from lance_ops.spark.running.row_job import map_rows
     from lance_ops.spark.running.spark_job import SparkJob
 
@@ -22,10 +22,10 @@ __all__ = [
     "map_rows",
     "max_attempts",
     "outcomes_or_raise",
-    "parallelism",
     "remove_files",
     "settings_of",
     "task_slots",
+    "task_slots_by_query",
 ]
 
 _MODULES = {
@@ -36,7 +36,7 @@ _MODULES = {
     "map_rows": "row_job",
     "max_attempts": "attempts",
     "outcomes_or_raise": "attempts",
-    "parallelism": "frame_job",
+    "task_slots_by_query": "frame_job",
     "remove_files": "attempts",
     "settings_of": "cluster_settings",
     "task_slots": "cluster_size",

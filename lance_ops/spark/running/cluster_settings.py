@@ -41,9 +41,10 @@ def settings_of(session: SparkSession) -> Settings:
 
 
 def seconds_until_workers_end(settings: Settings) -> float:
-    """Return how long the Python worker of a killed task may live: until Spark sees it, and then as long as it is set.
+    """Return how many seconds the Python worker of a killed task may live.
 
-    It gets no notice, and goes on until Spark kills it.
+    The worker gets no notice. It goes on until Spark has noticed the kill and `spark.python.task.killTimeout` has
+    passed.
     """
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", (settings("spark.python.task.killTimeout") or "2s").strip().lower())
     patience = int(found[1]) * _SECONDS.get(found[2], 1.0) if found else 2.0

@@ -27,7 +27,7 @@ from lance_ops.spark.running.cluster_settings import seconds_until_workers_end, 
 from lance_ops.spark.running.cluster_size import task_slots
 from lance_ops.spark.session_kind import lacks_context
 
-__all__ = ["FrameJob", "parallelism"]
+__all__ = ["FrameJob", "task_slots_by_query"]
 
 G = TypeVar("G")
 R = TypeVar("R")
@@ -62,8 +62,8 @@ class FrameJob:
         """Return the rows of a frame; call `report` twice a second meanwhile.
 
         If the calling thread is interrupted, interrupt the job. After an interrupt or an error, go on when no worker of
-        the job lives any more. A client is not told when a worker ends. It waits as long as Spark lets one live whose
-        task was killed. It does not wait after an error of the plan, whose tasks have not begun.
+        the job lives any more. A client is not told when a worker ends. So it waits as long as Spark lets the worker
+        of a killed task live. It does not wait after an error of the plan, whose tasks have not begun.
         """
         watched = _WatchedTasks()
 
@@ -93,7 +93,7 @@ class FrameJob:
             wait([running], _SECONDS_BETWEEN_REPORTS)
 
 
-def parallelism(session: SparkSession) -> int:
+def task_slots_by_query(session: SparkSession) -> int:
     """Return how many tasks the cluster of a session without a context runs at once, as `task_slots` does.
 
     Without a number of partitions, Spark cuts a range into as many as the cluster has cores at present.

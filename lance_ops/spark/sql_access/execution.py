@@ -24,14 +24,14 @@ from lance_ops.spark.sql_access.copy_into import COPY_STATEMENTS
 from lance_ops.spark.sql_access.index_statements import INDEX_STATEMENTS
 from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEMENTS
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
-from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, unparsed
+from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, parse_error
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
 from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
 from lance_ops.spark.sql_access.shown_tables import DESCRIBE_STATEMENTS, SHOW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_definition import ALTERATION_STATEMENTS, CREATION_STATEMENTS
 from lance_ops.spark.sql_access.table_references import Tables
-from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, with_selects, with_target_first
+from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, insert_before_with, table_queries_as_selects
 
 __all__ = ["sql", "use_namespace"]
 
@@ -74,7 +74,7 @@ def sql(
     check_is_running(session)
     check_blob_handling("blob_handling", blob_handling)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
-    reader = Reader(with_selects(with_target_first(query)))
+    reader = Reader(table_queries_as_selects(insert_before_with(query)))
     tables = Tables(
         session,
         known,
@@ -117,7 +117,7 @@ def _by_spark(query: str, statement: Statement, head: str, form: str) -> DataFra
             raise
         if missing is not None and _names_alone(reader, missing) and tables.find((missing,)) is not None:
             is_known = head in _QUERIES or any(head == keywords[0] for keywords, _ in _STATEMENTS)
-            refusal = unparsed(reader.text) if is_known else None
+            refusal = parse_error(reader.text) if is_known else None
             if refusal is None and head in _QUERIES:
                 raise
             raise (refusal or _not_understood(head, form)) from error

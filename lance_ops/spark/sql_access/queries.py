@@ -20,7 +20,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
 from lance_ops.spark.data_source import SourceOptions, visible_schema
-from lance_ops.spark.sql_access.conditions import ConditionTranslation, Constants
+from lance_ops.spark.sql_access.conditions import ConditionTranslation, EvaluatedConstants
 from lance_ops.spark.sql_access.dialect import parse
 from lance_ops.spark.sql_access.query_needs import QueryNeeds, is_of_cte, name_parts
 from lance_ops.spark.sql_access.table_references import FORMAT, Tables, VersionClause, read_version_clause
@@ -28,7 +28,7 @@ from lance_ops.spark.sql_access.words import Reader, Word, split_words
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import quoted_path
 
-__all__ = ["explain_query", "lance_query", "mentions_a_path", "run_query", "unparsed"]
+__all__ = ["explain_query", "lance_query", "mentions_a_path", "parse_error", "run_query"]
 
 _COUNTED = "_rowaddr"
 """The column of a query that counts rows and names none: no file is read for it."""
@@ -141,7 +141,7 @@ def mentions_a_path(words: Iterable[Word]) -> bool:
     )
 
 
-def unparsed(text: str) -> InvalidInput | None:
+def parse_error(text: str) -> InvalidInput | None:
     """Return the error of a statement on a Lance table that cannot be parsed; None if it can."""
     try:
         parse(text)
@@ -186,7 +186,7 @@ def _parse(
         return parse(blanked), clauses
     except InvalidInput as error:
         if mentions_a_path(words):
-            raise (unparsed(blanked) or error) from error
+            raise (parse_error(blanked) or error) from error
         return None
 
 
@@ -236,7 +236,7 @@ def _end_of_sample(words: Sequence[Word], start: int) -> int:
 
 def _reads(references: Sequence[_Reference], needs: QueryNeeds, tables: Tables, text: str) -> list[TableQuery]:
     """Return what the query needs of each table. Spark evaluates the constants of all conditions at once."""
-    constants = Constants(text, tables)
+    constants = EvaluatedConstants(text, tables)
     reads = [_Read(each, needs, tables, constants, has_escapes="\\" in text) for each in references]
     constants.evaluate(asked for read in reads for asked in read.constants())
     return [read.query() for read in reads]
@@ -246,7 +246,13 @@ class _Read:
     """What a query reads of one table."""
 
     def __init__(
-        self, reference: _Reference, needs: QueryNeeds, tables: Tables, constants: Constants, *, has_escapes: bool
+        self,
+        reference: _Reference,
+        needs: QueryNeeds,
+        tables: Tables,
+        constants: EvaluatedConstants,
+        *,
+        has_escapes: bool,
     ) -> None:
         self._table, self._needs = reference.table, needs
         snapshot = tables.open(reference.found, reference.clause).snapshot
@@ -276,7 +282,7 @@ class _Read:
             predicate = self._translation.predicate(conjunct)
             if predicate is not None and unspelled.isdisjoint(predicate.columns()):
                 pushed.append(predicate)
-                num_exact += not self._translation.follows_clock(conjunct)
+                num_exact += not self._translation.depends_on_clock(conjunct)
         if pushed:
             query = query.where(build.all_of(*pushed))
         columns = self._needs.columns(self._table, names)

@@ -28,7 +28,7 @@ from lance_ops.refs import keeping_version
 from lance_ops.runners import InThreads, ReportProgress, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
-from lance_ops.spark.sql_access.conditions import ConditionTranslation, Constants
+from lance_ops.spark.sql_access.conditions import ConditionTranslation, EvaluatedConstants
 from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.table_references import Tables
@@ -175,7 +175,7 @@ class Statement:
             table = [name.lower() for name in name_parts(column)[:-1]]
             if table not in ([], [qualifier.lower()]):
                 return None
-        tables, constants = self.tables, Constants(condition, self.tables)
+        tables, constants = self.tables, EvaluatedConstants(condition, self.tables)
         translation = ConditionTranslation(
             schema,
             self.case_rule,
@@ -297,10 +297,10 @@ class Statement:
         return retry_conflicts(opened.snapshot, kept, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
 
     def rows_for(self, frame: DataFrame, opened: LanceDataset, keys: Iterable[str] = ()) -> DataFrame | pa.Table:
-        """Return what a verb on this table, which matches rows by `keys`, reads the rows of a query from.
+        """Return a query's rows in the form that a verb which matches rows by `keys` takes.
 
-        It is the frame itself where Spark runs the tasks: the verb then checks the keys as this method does. Raises
-        `UnsupportedFeature` as `check_whole_microseconds` does.
+        It is the frame if Spark runs the tasks, and the verb checks the keys. Otherwise it is an Arrow table, and this
+        method checks them first. Raises `UnsupportedFeature` as `check_whole_microseconds` does.
         """
         if isinstance(self.runner, OnSpark):
             return frame

@@ -139,7 +139,7 @@ class Tables:
         """Return the same names, of which those of this table, by path or by name, mean this version."""
         return replace(self, pinned={snapshot.uri: snapshot.version})
 
-    def to_write(self) -> Tables:
+    def for_query_to_write(self) -> Tables:
         """Return the same names for a query whose rows are written: of blobs it reads the bytes, unless told otherwise.
 
         A description of where bytes are says nothing in another table.

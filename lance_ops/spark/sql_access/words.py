@@ -12,7 +12,16 @@ from enum import Enum
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
-__all__ = ["EXPLAIN_MODES", "QUERY_WORDS", "Kind", "Reader", "Word", "split_words", "with_selects", "with_target_first"]
+__all__ = [
+    "EXPLAIN_MODES",
+    "QUERY_WORDS",
+    "Kind",
+    "Reader",
+    "Word",
+    "insert_before_with",
+    "split_words",
+    "table_queries_as_selects",
+]
 
 QUERY_WORDS = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
 """The words that begin a query."""
@@ -79,7 +88,7 @@ def split_words(text: str) -> list[Word]:
     return list(_words(text))
 
 
-def with_selects(text: str) -> str:
+def table_queries_as_selects(text: str) -> str:
     """Return the text of a statement with `SELECT * FROM t` in place of each query `TABLE t`, which means the same."""
     reader = Reader(text)
     words = reader.words
@@ -89,7 +98,7 @@ def with_selects(text: str) -> str:
     return text
 
 
-def with_target_first(text: str) -> str:
+def insert_before_with(text: str) -> str:
     """Return `WITH x AS (…) INSERT INTO t query` as `INSERT INTO t WITH x AS (…) query`, which means the same.
 
     Any other text stays as it is.

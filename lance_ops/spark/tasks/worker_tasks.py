@@ -30,10 +30,10 @@ from lance_ops.spark.running import (
     SparkJob,
     max_attempts,
     outcomes_or_raise,
-    parallelism,
     remove_files,
     settings_of,
     task_slots,
+    task_slots_by_query,
 )
 from lance_ops.spark.session_kind import check_is_running, lacks_context
 from lance_ops.spark.tasks.group_dealing import deal
@@ -64,7 +64,7 @@ class WorkerTasks:
         """Return how many tasks the cluster runs at once, or once it has all executors that it may ask for."""
         check_is_running(self.session)
         if lacks_context(self.session):
-            return parallelism(self.session)
+            return task_slots_by_query(self.session)
         return task_slots(self.session.sparkContext.defaultParallelism, settings_of(self.session))
 
     def map(
@@ -117,7 +117,7 @@ class WorkerTasks:
     def _run_frame(self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str) -> list[Reported]:
         """Run the tasks without a context: progress counts whole groups, the smallest ones first."""
         begin, frame_job = time.monotonic(), FrameJob(self.session, _description(job, len(tasks)))
-        num_groups = self._num_groups(parallelism(self.session), job)
+        num_groups = self._num_groups(task_slots_by_query(self.session), job)
         groups = _weighed_groups(tasks, num_groups, job.weights if job is not None else ())
         sizes = sorted(len(group) for group in groups)
         weights = sorted(sum(weight for _, weight, _ in group) for group in groups) if job and job.weights else None

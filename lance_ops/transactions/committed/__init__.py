@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         is_in_history,
         is_listed_in_same_dataset,
         is_same_dataset,
-        set_back_to,
         share_data_file,
+        version_set_back_to,
         was_made_in_same_dataset,
     )
     from lance_ops.transactions.committed.tokens import (
@@ -58,10 +58,10 @@ __all__ = [
     "read_manifest",
     "read_version",
     "save_token",
-    "set_back_to",
     "share_data_file",
     "summaries_newest_first",
     "token_of",
+    "version_set_back_to",
     "versions_newest_first",
     "was_made_in_same_dataset",
 ]
@@ -86,7 +86,7 @@ _MODULES = {
     "read_manifest": "committed_versions",
     "read_version": "committed_versions",
     "save_token": "tokens",
-    "set_back_to": "same_history",
+    "version_set_back_to": "same_history",
     "share_data_file": "same_history",
     "summaries_newest_first": "committed_versions",
     "token_of": "tokens",

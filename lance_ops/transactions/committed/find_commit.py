@@ -11,7 +11,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.errors import CommitStateUnknown
 from lance_ops.store import Store
 from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest, versions_newest_first
-from lance_ops.transactions.committed.same_history import is_in_history, set_back_to
+from lance_ops.transactions.committed.same_history import is_in_history, version_set_back_to
 from lance_ops.transactions.committed.tokens import load_token_version, token_of
 
 __all__ = ["find_token", "find_transaction"]
@@ -65,11 +65,11 @@ class _Undoing:
         self._taken_out: list[range] = []
         """The versions between those to which a restore or overwrite set the table back and its own."""
         self._perhaps_taken_out: list[tuple[range, CommitStateUnknown]] = []
-        """The same of a restore or overwrite that may be stray."""
+        """The same ranges, for a restore or overwrite that may be stray."""
 
     def note(self, committed: CommittedVersion, after: CommittedVersion | None) -> None:
-        """Note a version; `after` is the next retained one, None behind the newest."""
-        back_to = set_back_to(committed)
+        """Note a version; `after` is the next retained one, None for the newest version."""
+        back_to = version_set_back_to(committed)
         if back_to is None or self._took_out(committed.version):
             return
         between = range(back_to + 1, committed.version)

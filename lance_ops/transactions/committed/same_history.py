@@ -33,8 +33,8 @@ __all__ = [
     "is_in_history",
     "is_listed_in_same_dataset",
     "is_same_dataset",
-    "set_back_to",
     "share_data_file",
+    "version_set_back_to",
     "was_made_in_same_dataset",
 ]
 
@@ -80,7 +80,7 @@ def share_data_file(one: Manifest, other: Manifest) -> bool:
     return any(file.path in names for fragment in other.fragments.having(ids) for file in fragment.files)
 
 
-def set_back_to(version: CommittedVersion) -> int | None:
+def version_set_back_to(version: CommittedVersion) -> int | None:
     """Return the version that a restore or an overwrite set the table back to, 0 for the empty table.
 
     None for a version that another operation made: all rows and changes of the versions before it still count.
@@ -105,7 +105,7 @@ def is_in_history(
 ) -> bool | None:
     """Return whether a version is in the table's history, and not stray.
 
-    `after` is the next retained version, None behind the newest. `read` returns the manifests of other versions.
+    `after` is the next retained version, None for the newest version. `read` returns the manifests of other versions.
     `between` are the transactions of the versions between the two, if their manifests cannot be read; None for an
     unknown transaction. Returns None if the evidence is gone.
     """

@@ -10,9 +10,9 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.refs import (
     branch_of,
-    branch_remains,
     branch_uri,
     delete_branch,
+    has_branch_remains,
     list_branches,
     open_branch,
     reference_store,
@@ -47,7 +47,7 @@ class Branch(Verb):
         """Show the version that the branch begins with, or the rows that would go with it."""
         data = work.data
         size = Measures.of(data)
-        if self.action == "delete" and branch_remains(data.snapshot, self.branch):
+        if self.action == "delete" and has_branch_remains(data.snapshot, self.branch):
             summary = f"remove the files of branch {self.branch}, whose removal or creation was interrupted"
             return Preview(summary, size, size, facts=self._facts(data))
         if (self.branch in data.branches.list()) != (self.action == "delete"):
@@ -72,7 +72,7 @@ class Branch(Verb):
         snapshot = work.data.snapshot
         found = list_branches(reference_store(snapshot)).get(self.branch)
         if self.action == "delete":
-            is_removed = found is None and not branch_remains(snapshot, self.branch)
+            is_removed = found is None and not has_branch_remains(snapshot, self.branch)
             return VerbResult(self._facts(work.data)) if is_removed else None
         if found is None or found.create_at < int(work.attempted_since.timestamp()):  # it has whole seconds
             return None

@@ -39,7 +39,7 @@ def sent(dataset_uri: str) -> Iterator[bytes]:
 
 def held_by_a_task(sent: bytes) -> weakref.ref[object]:
     there: SharedTable = pickle.loads(sent)
-    assert there.made(len) == len(KEYS)
+    assert there.derived(len) == len(KEYS)
     return weakref.ref(there._loaded())
 
 

@@ -14,7 +14,7 @@ from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.runners import InThreads
 from lance_ops.spark import sql, use_namespace
-from lance_ops.spark.sql_access.conditions import ConditionTranslation, Constants
+from lance_ops.spark.sql_access.conditions import ConditionTranslation, EvaluatedConstants
 from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.table_query import TableQuery
@@ -127,7 +127,7 @@ def test_rows_are_those_of_a_parquet_copy(
                 *(f"{column} BETWEEN '2026-01-01' AND {constant}" for constant in constants),
                 *(f"NOT ({constant} > {column})" for constant in constants),
             ]
-            evaluated = Constants(" OR ".join(listed), tables)
+            evaluated = EvaluatedConstants(" OR ".join(listed), tables)
             rule = tables.case_rule
             translation = ConditionTranslation(
                 stored.snapshot.schema, rule, in_utc=tables.in_utc, has_escapes=False, constants=evaluated
@@ -245,7 +245,7 @@ def test_what_the_clock_moves_is_a_lower_bound_that_a_later_query_may_use(
 
 @pytest.mark.parametrize("expression", ["uuid()", "CAST(rand() AS STRING)", "current_user()", "unknown_function('a')"])
 def test_what_may_have_another_value_each_time_is_not_evaluated(spark: SparkSession, expression: str) -> None:
-    constants = Constants(f"s = {expression}", Tables(spark))
+    constants = EvaluatedConstants(f"s = {expression}", Tables(spark))
     node = parse_expression(expression)
     constants.evaluate([node])
     assert constants.find(node) is None

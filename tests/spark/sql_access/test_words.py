@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.spark.sql_access.words import Kind, Reader, split_words, with_selects
+from lance_ops.spark.sql_access.words import Kind, Reader, split_words, table_queries_as_selects
 
 
 def test_words_are_where_they_stand_and_comments_are_none() -> None:
@@ -60,7 +60,7 @@ SELECT = "SELECT * FROM"
     ],
 )
 def test_a_query_of_a_table_selects_all_columns(text: str) -> None:
-    assert with_selects(text.replace("{}", "TABLE")) == text.replace("{}", SELECT)
+    assert table_queries_as_selects(text.replace("{}", "TABLE")) == text.replace("{}", SELECT)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_query_of_a_table_selects_all_columns(text: str) -> None:
     ],
 )
 def test_the_word_table_stays_where_it_begins_no_query(text: str) -> None:
-    assert with_selects(text) == text
+    assert table_queries_as_selects(text) == text
 
 
 def test_a_part_ends_at_a_keyword_outside_of_brackets_and_case() -> None:

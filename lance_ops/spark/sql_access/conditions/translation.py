@@ -25,7 +25,7 @@ from lance_ops.core.json import text_schema
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build, either
 from lance_ops.core.schema import Schema
-from lance_ops.spark.sql_access.conditions.constants import Constant, Constants
+from lance_ops.spark.sql_access.conditions.evaluated_constants import Constant, EvaluatedConstants
 from lance_ops.spark.translation import CaseRule, pushed_predicate, schema_for_spark
 
 __all__ = ["ConditionTranslation"]
@@ -78,7 +78,7 @@ class ConditionTranslation:
     of other constants, once Spark has evaluated those of `constants_in`.
 
     With `later`, Spark evaluates the condition again, at some later time. Then the predicate may be true for more rows
-    than the condition is if it `follows_clock`: no row that the condition finds later is missing.
+    than the condition is if it `depends_on_clock`: no row that the condition finds later is missing.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ConditionTranslation:
         in_utc: bool,
         has_escapes: bool,
         args: object = None,
-        constants: Constants | None = None,
+        constants: EvaluatedConstants | None = None,
         later: bool = False,
     ) -> None:
         self._args = args if isinstance(args, Mapping) else {}
@@ -119,12 +119,12 @@ class ConditionTranslation:
                     except _Untranslatable:
                         yield side
 
-    def follows_clock(self, condition: exp.Expr) -> bool:
+    def depends_on_clock(self, condition: exp.Expr) -> bool:
         """Return whether a condition compares with a constant that depends on the clock."""
-        if self._constants is None or not self._constants.any_moves:
+        if self._constants is None or not self._constants.any_depends_on_clock:
             return False
         found = (self._constants.find(node) for node in condition.walk())
-        return any(constant is not None and constant.moves for constant in found)
+        return any(constant is not None and constant.depends_on_clock for constant in found)
 
     def predicate(self, condition: exp.Expr) -> Predicate | None:
         """Return the predicate that is true for exactly the rows for which Spark's condition is; None if unknown.
@@ -147,7 +147,7 @@ class ConditionTranslation:
             case exp.Or():
                 return either(map(self._translated, node.flatten()))
             case exp.Not():
-                if self._later and self.follows_clock(node):
+                if self._later and self.depends_on_clock(node):
                     raise _Untranslatable
                 return build.negate(self._translated(node.this))
             case exp.Column():
@@ -187,7 +187,7 @@ class ConditionTranslation:
                 found.append(self._translated(bound))
             except _Untranslatable as error:
                 unknown = error
-        is_enough = self._later and any(map(self.follows_clock, (low, high)))
+        is_enough = self._later and any(map(self.depends_on_clock, (low, high)))
         if unknown is not None and not (found and is_enough):
             raise unknown
         return build.all_of(*found)
@@ -202,8 +202,12 @@ class ConditionTranslation:
         is_within = False
         if found is None and pt.is_date32(kind) and filter_ in _WITHIN_DAY:
             found, is_within = constant.values.get("day"), not constant.values.get("is_midnight")
-        if constant.moves and self._later:
-            if found is None or not constant.rises or filter_ not in (spark.GreaterThan, spark.GreaterThanOrEqual):
+        if constant.depends_on_clock and self._later:
+            if (
+                found is None
+                or not constant.never_falls
+                or filter_ not in (spark.GreaterThan, spark.GreaterThanOrEqual)
+            ):
                 raise _Untranslatable
             # A change of the zone's clock may set the value back.
             found -= _DAY if pt.is_date32(kind) else _DAY_IN_MICROS
@@ -257,7 +261,7 @@ class ConditionTranslation:
             return self._plain_value(node, kind)
         except _Untranslatable:
             constant = self._constant(node)
-        if (constant.moves and self._later) or not _is_of_kind(constant.kind, kind):
+        if (constant.depends_on_clock and self._later) or not _is_of_kind(constant.kind, kind):
             raise _Untranslatable
         return _fitting(constant.value(kind, in_utc=self._in_utc), kind)
 

@@ -11,13 +11,13 @@ from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.statement import assigned_column, check_no_default, check_values
 from lance_ops.spark.sql_access.words import Reader
 
-__all__ = ["Action", "Clause", "Clauses", "Kind", "read_clauses"]
+__all__ = ["Action", "Clause", "ClauseKind", "Clauses", "read_clauses"]
 
 
 Action: TypeAlias = Literal["UPDATE", "DELETE", "INSERT"]
 """What a clause does with its rows."""
 
-Kind: TypeAlias = Literal["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
+ClauseKind: TypeAlias = Literal["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
 """Which rows a clause is about: pairs that meet ON, or rows of the source or of the table without a partner."""
 
 
@@ -58,7 +58,7 @@ class Clauses:
         """Whether all clauses of matched rows delete them."""
         return bool(self.matched) and all(clause.action == "DELETE" for clause in self.matched)
 
-    def mapped(self, change: Callable[[Clause, Kind], Clause]) -> Clauses:
+    def mapped(self, change: Callable[[Clause, ClauseKind], Clause]) -> Clauses:
         """Return the clauses that a function makes of each clause and its kind."""
         return Clauses(
             tuple(change(clause, "MATCHED") for clause in self.matched),
@@ -83,10 +83,10 @@ class Clauses:
 
 def read_clauses(reader: Reader, *tables: str) -> Clauses:
     """Read the clauses to the end of the statement, which calls the table by any of these names."""
-    found: dict[Kind, list[Clause]] = {"MATCHED": [], "NOT MATCHED": [], "NOT MATCHED BY SOURCE": []}
+    found: dict[ClauseKind, list[Clause]] = {"MATCHED": [], "NOT MATCHED": [], "NOT MATCHED BY SOURCE": []}
     while not reader.ended:
         reader.expect("WHEN")
-        kind: Kind = "NOT MATCHED" if reader.accept("NOT", "MATCHED") else "MATCHED"
+        kind: ClauseKind = "NOT MATCHED" if reader.accept("NOT", "MATCHED") else "MATCHED"
         if kind == "MATCHED":
             reader.expect("MATCHED")
         elif reader.accept("BY", "SOURCE"):
@@ -102,7 +102,7 @@ def read_clauses(reader: Reader, *tables: str) -> Clauses:
     return Clauses(tuple(matched), tuple(inserted), tuple(unmatched_by_source))
 
 
-def _action(reader: Reader, kind: Kind, condition: str | None, tables: tuple[str, ...]) -> Clause:
+def _action(reader: Reader, kind: ClauseKind, condition: str | None, tables: tuple[str, ...]) -> Clause:
     if kind != "NOT MATCHED" and reader.accept("DELETE"):
         return Clause(condition, "DELETE", {})
     if kind != "NOT MATCHED":

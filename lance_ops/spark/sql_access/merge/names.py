@@ -11,7 +11,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.spark.sql_access.expressions import conjunct_texts, parse_expression, sides_of_equality, with_qualifiers
-from lance_ops.spark.sql_access.merge.clauses import Clause, Kind
+from lance_ops.spark.sql_access.merge.clauses import Clause, ClauseKind
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.translation import CaseRule, quoted_path
 
@@ -19,7 +19,7 @@ __all__ = ["MergeNames"]
 
 Side: TypeAlias = Literal["target", "source"]
 
-_SEEN_BY: Mapping[Kind, Sequence[Side]] = {
+_SEEN_BY: Mapping[ClauseKind, Sequence[Side]] = {
     "MATCHED": ("target", "source"),
     "NOT MATCHED": ("source",),
     "NOT MATCHED BY SOURCE": ("target",),
@@ -48,7 +48,7 @@ class MergeNames:
     source_columns: tuple[str, ...]
     case_rule: CaseRule
 
-    def resolved(self, clause: Clause, kind: Kind) -> Clause:
+    def resolved(self, clause: Clause, kind: ClauseKind) -> Clause:
         """Return a clause with the table's columns in the table's spelling, and all columns in its texts qualified.
 
         Raises `InvalidInput` for an unknown column, and as `qualified` does.
@@ -57,7 +57,7 @@ class MergeNames:
         values = self._all_of_source() if clause.takes_source else self._written(clause.values, kind)
         return Clause(condition, clause.action, values)
 
-    def qualified(self, text: str, kind: Kind = "MATCHED") -> str:
+    def qualified(self, text: str, kind: ClauseKind = "MATCHED") -> str:
         """Return an expression with the name of its table before each column.
 
         A clause for unmatched rows sees the columns of their table alone, as in Spark: where the rows of both tables
@@ -67,7 +67,7 @@ class MergeNames:
         _check_has_no_subquery(text)
         return with_qualifiers(text, lambda column: self._missing_qualifier(column, text, kind))
 
-    def _missing_qualifier(self, column: exp.Column, text: str, kind: Kind) -> str | None:
+    def _missing_qualifier(self, column: exp.Column, text: str, kind: ClauseKind) -> str | None:
         """Return the name of a column's table in backticks; None if the text has it."""
         found = self._find(column, _SEEN_BY[kind])
         if found is None:
@@ -94,7 +94,7 @@ class MergeNames:
             )
         return {name: quoted_path(self.source, str(column)) for name, column in found.items()}
 
-    def _written(self, values: Mapping[str, str], kind: Kind) -> dict[str, str]:
+    def _written(self, values: Mapping[str, str], kind: ClauseKind) -> dict[str, str]:
         names = self.schema.names
         written = {}
         for name, text in values.items():

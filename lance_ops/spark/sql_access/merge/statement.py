@@ -31,7 +31,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import ScanRequest, take_addresses
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.sql_access.merge.clauses import Clauses, read_clauses
-from lance_ops.spark.sql_access.merge.constants import Constants
+from lance_ops.spark.sql_access.merge.inlined_values import InlinedValues
 from lance_ops.spark.sql_access.merge.joined_rows import changes_by_join
 from lance_ops.spark.sql_access.merge.names import MergeNames
 from lance_ops.spark.sql_access.merge.source_rows import source_rows_to_merge
@@ -71,8 +71,8 @@ def _merge(statement: Statement) -> DataFrame | None:
 
     def attempt(current: Snapshot) -> MergeCounts:
         tables = statement.tables.reading(current)
-        constants = Constants(tables)
-        frame = run_query(source.query, tables.to_write())
+        constants = InlinedValues(tables)
+        frame = run_query(source.query, tables.for_query_to_write())
         names = MergeNames(table.qualifier, current.schema, source.name, tuple(frame.columns), statement.case_rule)
         resolved = clauses.with_texts(constants.written_out).mapped(names.resolved)
         merge = _Merge(statement, names, frame, names.qualified(constants.written_out(on)), resolved)

@@ -48,9 +48,9 @@ def _show_duplicates(statement: Statement) -> DataFrame:
 
 
 def _delete_duplicates(statement: Statement) -> DataFrame:
-    """DELETE DUPLICATES FROM t ON (columns) [KEEP FIRST | LAST] [DRY RUN]: one row of each key stays, the first.
+    """DELETE DUPLICATES FROM t ON (columns) [KEEP FIRST | LAST] [DRY RUN]: one row of each key stays.
 
-    The order is that of a scan. A dry run counts the rows that would go.
+    It is the first one in the order of a scan, or with KEEP LAST the last one. A dry run counts the rows that would go.
     """
     reader = statement.reader
     opened, columns = _table_and_columns(statement, "FROM")

@@ -43,7 +43,7 @@ def _insert(statement: Statement) -> DataFrame | None:
     reader.accept("TABLE")
     table = statement.table()
     if table is None:
-        return lance_query(reader.text, statement.tables.to_write())
+        return lance_query(reader.text, statement.tables.for_query_to_write())
     columns = _columns(statement)
     by_name = reader.accept("BY", "NAME")
     condition = None
@@ -54,7 +54,7 @@ def _insert(statement: Statement) -> DataFrame | None:
     if reader.peek("PARTITION"):
         raise UnsupportedFeature("PARTITION of a Lance table (it has no partition folders: use REPLACE WHERE)")
     check_values(reader)
-    frame = run_query(reader.rest("a query"), statement.tables.to_write())
+    frame = run_query(reader.rest("a query"), statement.tables.for_query_to_write())
     opened = statement.tables.open(table)
     names = opened.snapshot.schema.names
     if not by_name:

@@ -136,7 +136,7 @@ class _ValuesByRow:
 
     def __call__(self, statement: Statement, opened: LanceDataset) -> DataFrame | pa.Table:
         """Return these columns and those that name rows. The query reads the opened version."""
-        frame = run_query(f"SELECT * FROM {self.query}", statement.tables.reading(opened.snapshot).to_write())
+        frame = run_query(f"SELECT * FROM {self.query}", statement.tables.reading(opened.snapshot).for_query_to_write())
         keys = [name for name in frame.columns if name.lower() in (ROW_ADDRESS, ROW_ID)]
         return statement.rows_for(frame.select(*keys, *(quoted_path(name) for name in self.names)), opened)
 

@@ -49,7 +49,7 @@ def _create_table(statement: Statement) -> DataFrame | None:
     using = reader.name("a format").lower() if reader.accept("USING") else None
     table = None if using not in (None, FORMAT) else statement.tables.place(parts, named=using == FORMAT)
     if table is None:
-        return lance_query(reader.text, statement.tables.to_write())
+        return lance_query(reader.text, statement.tables.for_query_to_write())
     options = _options(statement, table)
     query = reader.rest("a query") if reader.accept("AS") else None
     reader.end()
@@ -63,7 +63,7 @@ def _create_table(statement: Statement) -> DataFrame | None:
             declared = declared_columns(columns or "")
             create_table(statement.tables.session, declared, table.location, mode, options, table.storage_options)
         else:
-            rows, given = run_query(query, statement.tables.to_write()), table.storage_options
+            rows, given = run_query(query, statement.tables.for_query_to_write()), table.storage_options
             write_with(rows, table.location, mode, options, given, on_progress=statement.on_progress)
     except DatasetAlreadyExists:
         if not keep:

@@ -36,7 +36,7 @@ from lance_ops.spark.sql_access.queries import run_query
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import QUERY_WORDS, Kind, Reader
 
-__all__ = ["Constants"]
+__all__ = ["InlinedValues"]
 
 _WRITTEN = (
     *(NullType, BooleanType, NumericType, StringType, BinaryType),
@@ -52,7 +52,7 @@ _BEFORE_ROWS = ("IN", "ANY", "SOME", "ALL")
 
 
 @dataclass(frozen=True)
-class Constants:
+class InlinedValues:
     """Computes constants of a statement on these tables, each once."""
 
     tables: Tables

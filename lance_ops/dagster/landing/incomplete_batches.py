@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 
-__all__ = ["batches_that_lack_files", "without_repeated"]
+__all__ = ["batches_that_lack_files", "without_repeated_links"]
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -29,12 +29,12 @@ def batches_that_lack_files(
     """Return the keys of batches that lack a file or may lack one, each with the reason.
 
     `keys_of` returns the keys of the batches to which files with such paths belong, and `matches` says whether the
-    files count. What a folder holds is not known: its files may belong to a batch if a file that has the place of one
-    of the batch's own files, but in this folder, would belong to the batch. If keys are made of whole paths or of whole
-    folders, batches `have_own_folders`, and no other folder holds a file of theirs.
+    files count. Nobody knows which files a set-aside folder holds. A batch may lack one if the path of a file of it
+    has the batch's key also with this folder in place of its leading folders. If keys are made of whole paths or of
+    whole folders, batches `have_own_folders`, and no other folder holds a file of theirs.
 
-    The work is the number of folders times that of the different places, not of the files: one file stands for those
-    of a batch whose places differ only in letters and digits of their names.
+    The work grows with the number of folders times the number of different places. It does not grow with the files:
+    one file stands for those of a batch whose places differ only in letters and digits of their names.
     """
     files = [entry for entry in set_aside if not entry.is_folder]
     folders = [entry for entry in set_aside if entry.is_folder]
@@ -58,7 +58,7 @@ def batches_that_lack_files(
     return lacking
 
 
-def without_repeated(
+def without_repeated_links(
     set_aside: Sequence[SetAside],
     listed: Iterable[str],
     in_batches: Collection[str],

@@ -33,7 +33,7 @@ from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader, Word
 
-__all__ = ["Constant", "Constants"]
+__all__ = ["Constant", "EvaluatedConstants"]
 
 _MOST = 1000
 """A statement with more constants is left to Spark: a query of them all would take longer than it saves."""
@@ -112,14 +112,14 @@ _FORMS: tuple[tuple[type[DataType], Mapping[str, str]], ...] = (
 class Constant:
     """What Spark made of a constant: its type, and its values by what they are compared with.
 
-    `moves` says that it depends on the clock, and `rises` that a later value is never less than an earlier one, apart
-    from a change of the clock of the session's zone.
+    `never_falls` says that a later value is never less than an earlier one, apart from a change of the clock of the
+    session's zone.
     """
 
     kind: DataType
     values: Mapping[str, Any]
-    moves: bool
-    rises: bool
+    depends_on_clock: bool
+    never_falls: bool
 
     def value(self, column: pa.DataType, *, in_utc: bool) -> Any:
         """Return the value for a comparison with a column of this type in Spark; None if Spark casts the column."""
@@ -140,11 +140,11 @@ class _Text:
     """A constant as the statement has it."""
 
     text: str
-    moves: bool
-    rises: bool
+    depends_on_clock: bool
+    never_falls: bool
 
 
-class Constants:
+class EvaluatedConstants:
     """The constants of one statement, or of a condition in it, with `text`."""
 
     def __init__(self, text: str, tables: Tables) -> None:
@@ -153,9 +153,9 @@ class Constants:
         self._found: dict[exp.Expr, Constant] = {}
 
     @property
-    def any_moves(self) -> bool:
+    def any_depends_on_clock(self) -> bool:
         """Whether a constant depends on the clock."""
-        return any(constant.moves for constant in self._found.values())
+        return any(constant.depends_on_clock for constant in self._found.values())
 
     def find(self, node: exp.Expr) -> Constant | None:
         """Return what Spark made of a constant; None if it was not evaluated."""
@@ -178,7 +178,7 @@ class Constants:
             return
         for (node, each), field, values in zip(texts.items(), frame.schema, rows, strict=True):
             if values:
-                self._found[node] = Constant(field.dataType, values, each.moves, each.rises)
+                self._found[node] = Constant(field.dataType, values, each.depends_on_clock, each.never_falls)
 
     @staticmethod
     def _values(frame: DataFrame) -> list[dict[str, Any]]:
@@ -237,14 +237,14 @@ def _made(text: str, words: Sequence[Word]) -> _Text:
     names = [word.value.lower() for word in words if word.kind is Kind.NAME]
     clocks = [at for at, word in enumerate(words) if word.kind is Kind.NAME and word.value.lower() in _CLOCK]
     named = any(word.kind is Kind.TEXT and _NAMED_MOMENTS.search(word.value) for word in words)
-    rises = (
+    never_falls = (
         len(clocks) == 1
         and not named
         and _RISING.issuperset(names)
         and all(word.kind is not Kind.SIGN or word.value in _RISING_SIGNS for word in words)
         and all(word.value != "-" for word in words[: clocks[0]])
     )
-    return _Text(text, bool(clocks) or named, rises)
+    return _Text(text, bool(clocks) or named, never_falls)
 
 
 def _forms(kind: DataType) -> Mapping[str, str]:
