@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lance_ops.api import LanceDataset, write_dataset
@@ -279,3 +281,54 @@ def test_rows_of_a_computed_bound_are_replaced_deleted_and_counted(
     assert stored() == days[:1]
     with pytest.raises(UnsupportedFeature, match="REPLACE WHERE day > date_sub"):
         run("INSERT INTO t REPLACE WHERE day > date_sub(current_date(), CAST(rand() AS INT)) SELECT * FROM t")
+
+
+def test_where_spark_casts_the_column_it_compares_alone(
+    spark: SparkSession, tmp_path: Path, filters: list[Any], in_zone: Callable[[str], None]
+) -> None:
+    in_zone("UTC")
+    cents = [Decimal("12.40"), Decimal("11.60"), Decimal("12.00")]
+    table = pa.table(
+        {
+            "text": ["2026-01-01T09:00:00", "2026-01-01", "2026-01-01 11:00:00"],
+            "cents": pa.array(cents, pa.decimal128(10, 2)),
+            "whole": pa.array([12, 13, 14], pa.decimal128(38, 0)),
+            "current_date": pa.array([date(1999, 1, 1), date(2000, 1, 1), None]),
+            "day": pa.array([date(1999, 6, 1)] * 3),
+        }
+    )
+    write_dataset(table, tmp_path / "t.lance")
+    pq.write_table(table, tmp_path / "t.parquet")
+    spark.read.parquet(str(tmp_path / "t.parquet")).createOrReplaceTempView("copy_of_t")
+    for condition in (
+        "text < TIMESTAMP '2026-01-01 10:00:00'",
+        "text = TIMESTAMP '2026-01-01 00:00:00'",
+        "text = CAST('2026-01-01 00:00:00' AS TIMESTAMP)",
+        "text IN (TIMESTAMP '2026-01-01 00:00:00')",
+        "cents > CAST(12 AS DECIMAL(38, 0))",
+        "cents = CAST(12 AS DECIMAL(38, 0))",
+        "whole > 12.5",
+        "day > current_date",
+    ):
+        expected = spark.sql(f"SELECT text FROM copy_of_t WHERE {condition} ORDER BY text").collect()
+        found = sql(spark, f"SELECT text FROM t WHERE {condition} ORDER BY text LIMIT 9", namespace=tmp_path).collect()
+        assert found == expected, condition
+        assert filters.pop() == (None, None), condition
+    spark.catalog.dropTempView("copy_of_t")
+
+
+@pytest.mark.parametrize(
+    ("condition", "args"),
+    [
+        ("day >= add_months(DATE '2026-01-01', month(current_date()) - 1)", {}),
+        ("day >= CAST(:since AS DATE)", {"since": "today"}),
+        ("at <= CAST(:until AS TIMESTAMP)", {"until": "now"}),
+    ],
+)
+def test_no_bound_is_pushed_that_a_later_query_may_need_lower(
+    spark: SparkSession, tmp_path: Path, filters: list[Any], condition: str, args: dict[str, Any]
+) -> None:
+    at = pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    write_dataset(pa.table({"day": [date(2026, 1, 1)], "at": at}), tmp_path / "t.lance")
+    sql(spark, f"SELECT day FROM t WHERE {condition}", args, namespace=tmp_path).collect()
+    assert filters.pop() == (None, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -33,12 +34,14 @@ from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import Kind, Reader, Word
 
-__all__ = ["Constant", "EvaluatedConstants"]
+__all__ = ["CLOCK", "Constant", "EvaluatedConstants"]
 
 _MOST = 1000
 """A statement with more constants is left to Spark: a query of them all would take longer than it saves."""
 
-_CLOCK = {"now", "current_timestamp", "current_date", "curdate", "localtimestamp"}
+CLOCK = {"now", "current_timestamp", "current_date", "curdate", "localtimestamp"}
+"""The functions of the clock; they may stand without brackets."""
+
 _NAMED_MOMENTS = re.compile(r"now|today|tomorrow|yesterday", re.IGNORECASE)
 """Texts that Spark casts to a moment by the clock."""
 
@@ -52,7 +55,7 @@ _TYPES = {
     *("tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte", "float", "real", "double"),
 }
 _RISING = {
-    *_CLOCK,
+    *CLOCK,
     *_UNITS,
     *("cast", "as", "interval", "to", "date", "timestamp", "timestamp_ntz", "timestamp_ltz"),
     *("date_add", "date_sub", "dateadd", "add_months", "date_trunc", "trunc", "last_day"),
@@ -150,6 +153,7 @@ class EvaluatedConstants:
     def __init__(self, text: str, tables: Tables) -> None:
         self._text = text
         self._tables = tables
+        self._args = tables.args if isinstance(tables.args, Mapping) else {}
         self._found: dict[exp.Expr, Constant] = {}
 
     @property
@@ -201,9 +205,26 @@ class EvaluatedConstants:
             except InvalidInput:
                 continue
             if tree in wanted:
-                known = found.get(tree, made := _made(text, words))
+                known = found.get(tree, made := self._made(text, words))
                 found[tree] = made if known == made else None
         return {node: each for node, each in found.items() if each is not None}
+
+    def _made(self, text: str, words: Sequence[Word]) -> _Text:
+        names = [word.value.lower() for word in words if word.kind is Kind.NAME]
+        clocks = [at for at, word in enumerate(words) if word.kind is Kind.NAME and word.value.lower() in CLOCK]
+        given = [self._args.get(word.value) for colon, word in pairwise(words) if colon.value == ":"]
+        texts = [word.value for word in words if word.kind is Kind.TEXT]
+        names_moment = any(isinstance(each, str) and _NAMED_MOMENTS.search(each) for each in (*texts, *given))
+        never_falls = (
+            len(clocks) == 1
+            and not names_moment
+            and _RISING.issuperset(names)
+            # A unit with a bracket behind it is a function of a part of a moment, which begins anew.
+            and not any(word.value.lower() in _UNITS and bracket.value == "(" for word, bracket in pairwise(words))
+            and all(word.kind is not Kind.SIGN or word.value in _RISING_SIGNS for word in words)
+            and all(word.value != "-" for word in words[: clocks[0]])
+        )
+        return _Text(text, bool(clocks) or names_moment, never_falls)
 
     def _candidates(self) -> Iterator[Sequence[Word]]:
         """Yield the words of each text that may be one side of a comparison."""
@@ -219,32 +240,16 @@ class EvaluatedConstants:
 
     def _is_known(self, words: Sequence[Word]) -> bool:
         """Return whether these words, which may also name a column, can be evaluated without one."""
-        args = self._tables.args
-        named = args if isinstance(args, Mapping) else {}
         before = ""
         for word in words:
             if word.kind is Kind.NAME:
-                is_known = word.value.lower() in _KNOWN or (before == ":" and word.value in named)
+                is_known = word.value.lower() in _KNOWN or (before == ":" and word.value in self._args)
             else:
                 is_known = word.kind is not Kind.QUOTED and (word.kind is not Kind.SIGN or word.value in _SIGNS)
             if not is_known:
                 return False
             before = word.upper
         return True
-
-
-def _made(text: str, words: Sequence[Word]) -> _Text:
-    names = [word.value.lower() for word in words if word.kind is Kind.NAME]
-    clocks = [at for at, word in enumerate(words) if word.kind is Kind.NAME and word.value.lower() in _CLOCK]
-    named = any(word.kind is Kind.TEXT and _NAMED_MOMENTS.search(word.value) for word in words)
-    never_falls = (
-        len(clocks) == 1
-        and not named
-        and _RISING.issuperset(names)
-        and all(word.kind is not Kind.SIGN or word.value in _RISING_SIGNS for word in words)
-        and all(word.value != "-" for word in words[: clocks[0]])
-    )
-    return _Text(text, bool(clocks) or named, never_falls)
 
 
 def _forms(kind: DataType) -> Mapping[str, str]:

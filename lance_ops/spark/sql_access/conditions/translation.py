@@ -1,8 +1,8 @@
 """Translate conditions of Spark's SQL into predicates of this library where both mean the same.
 
 Only comparisons of a column with a constant are translated, and AND, OR and NOT of them. Literals of the column's own
-kind are read here, and Spark evaluates other constants (`constants.py`). Where Spark would cast the column to another
-type, the two engines may differ, so Spark evaluates the comparison alone.
+kind are read here, and Spark evaluates other constants (`evaluated_constants.py`). Where Spark would cast the column to
+another type, the two engines may differ, so Spark evaluates the comparison alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql import datasource as spark
-from pyspark.sql.types import DataType, DateType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
 from sqlglot import exp
 
 from lance_ops.core.errors import SchemaMismatch
@@ -25,7 +36,7 @@ from lance_ops.core.json import text_schema
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build, either
 from lance_ops.core.schema import Schema
-from lance_ops.spark.sql_access.conditions.evaluated_constants import Constant, EvaluatedConstants
+from lance_ops.spark.sql_access.conditions.evaluated_constants import CLOCK, Constant, EvaluatedConstants
 from lance_ops.spark.translation import CaseRule, pushed_predicate, schema_for_spark
 
 __all__ = ["ConditionTranslation"]
@@ -37,6 +48,7 @@ _PLAIN_INTEGER = re.compile(r"-?\d{1,18}")
 _PLAIN_NUMBER = re.compile(r"-?\d{1,15}(\.\d{0,15})?")
 _EXACT_IN_DOUBLE = 2**53
 _MOST_DIGITS = 38
+_DIGITS_OF_INTEGERS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
 _DAY = 1
 _DAY_IN_MICROS = 24 * 60 * 60 * 10**6
 
@@ -100,6 +112,8 @@ class ConditionTranslation:
         self._has_escapes = has_escapes
         self._constants = constants
         self._later = later
+        # Spark takes a word such as `current_date` for the column of that name, and sqlglot for the function.
+        self._has_column_of_clock = any(case_rule.find(word, self._shape.names) is not None for word in CLOCK)
 
     def constants_in(self, condition: exp.Expr) -> Iterator[exp.Expr]:
         """Yield the expressions without a column that a condition compares with a column and only Spark evaluates."""
@@ -113,7 +127,9 @@ class ConditionTranslation:
             except _Untranslatable:
                 continue
             for side in sides:
-                if side is not columns[0] and side.find(exp.Column, exp.Query) is None:
+                if side is columns[0] or side.find(exp.Column, exp.Query) is not None:
+                    continue
+                if not (self._has_column_of_clock and side.find(exp.Func)):
                     try:
                         self._plain_value(side, kind)
                     except _Untranslatable:
@@ -213,7 +229,7 @@ class ConditionTranslation:
             found -= _DAY if pt.is_date32(kind) else _DAY_IN_MICROS
         if is_within:
             filter_ = _WITHIN_DAY[filter_]
-        return self._pushed(_make(filter_, path, _fitting(found, kind)))
+        return self._pushed(_make(filter_, path, _fitting(found, constant.kind, kind)))
 
     def _like(self, node: exp.Expr) -> Predicate:
         path, kind = self._column(node.this)
@@ -263,7 +279,7 @@ class ConditionTranslation:
             constant = self._constant(node)
         if (constant.depends_on_clock and self._later) or not _is_of_kind(constant.kind, kind):
             raise _Untranslatable
-        return _fitting(constant.value(kind, in_utc=self._in_utc), kind)
+        return _fitting(constant.value(kind, in_utc=self._in_utc), constant.kind, kind)
 
     def _constant(self, node: exp.Expr) -> Constant:
         found = None if self._constants is None else self._constants.find(node)
@@ -281,7 +297,8 @@ class ConditionTranslation:
         if isinstance(node, exp.Boolean) and pt.is_boolean(kind):
             return bool(node.this)
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
-            wanted = (exp.DType.DATE,) if pt.is_date(kind) else _MOMENTS
+            # Spark casts a column of another kind, such as text.
+            wanted = (exp.DType.DATE,) if pt.is_date(kind) else _MOMENTS if pt.is_timestamp(kind) else ()
             if node.args["to"].this in wanted:
                 node = node.this
         text = f"-{node.this.name}" if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) else node.name
@@ -322,10 +339,10 @@ def _is_of_kind(given: DataType, kind: pa.DataType) -> bool:
     return isinstance(given, StringType) is bool(pt.is_string(kind))
 
 
-def _fitting(value: Any, kind: pa.DataType) -> Any:
+def _fitting(value: Any, given: DataType, kind: pa.DataType) -> Any:
     """Return a value that Spark evaluated as one of the column's type; raise `_Untranslatable` if it is no such value.
 
-    Moments are in microseconds, and dates in days.
+    `given` is the value's type. Moments are in microseconds, and dates in days.
     """
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if pt.is_timestamp(kind) or pt.is_date32(kind) or pt.is_integer(kind):
@@ -336,8 +353,7 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
         is_fit = isinstance(value, bool)
     elif pt.is_decimal128(kind) and (is_whole or isinstance(value, Decimal)):
         value = Decimal(value)
-        scale = max(kind.scale, -int(value.as_tuple().exponent))
-        is_fit = kind.precision - kind.scale + scale <= _MOST_DIGITS  # or else Spark rounds one side
+        is_fit = _are_compared_exactly(kind, *_digits(given))
     elif pt.is_floating(kind) and (is_whole or isinstance(value, Decimal | float)):
         return _fitting_float(float(value), kind)
     else:
@@ -345,6 +361,22 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
     if not is_fit:
         raise _Untranslatable
     return value
+
+
+def _digits(given: DataType) -> tuple[int, int]:
+    """Return the precision and the scale of a type of exact numbers."""
+    if isinstance(given, DecimalType):
+        return given.precision, given.scale
+    return _DIGITS_OF_INTEGERS.get(type(given), _MOST_DIGITS), 0
+
+
+def _are_compared_exactly(column: pa.Decimal128Type, precision: int, scale: int) -> bool:
+    """Return whether Spark compares a column of decimals with a value of such a type without rounding one of them.
+
+    It widens both to a type that has the whole digits and the scale of either, and rounds if that has too many digits.
+    """
+    whole = max(column.precision - column.scale, precision - scale)
+    return bool(whole + max(column.scale, scale) <= _MOST_DIGITS)
 
 
 def _fitting_float(value: float, kind: pa.DataType) -> float:
@@ -360,7 +392,10 @@ def _number(text: str, kind: pa.DataType) -> Any:
     if pt.is_integer(kind) and _PLAIN_INTEGER.fullmatch(text):
         return int(text)
     if pt.is_decimal128(kind) and _PLAIN_NUMBER.fullmatch(text):
-        return Decimal(text)
+        value, digits = Decimal(text), len(text.lstrip("-").replace(".", ""))
+        scale = max(0, -int(value.as_tuple().exponent))
+        if _are_compared_exactly(kind, digits if scale else _DIGITS_OF_INTEGERS[LongType], scale):
+            return value
     if pt.is_floating(kind) and _PLAIN_NUMBER.fullmatch(text):
         return _fitting_float(float(text), kind)
     raise _Untranslatable
