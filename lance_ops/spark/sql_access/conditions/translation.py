@@ -48,7 +48,7 @@ _PLAIN_INTEGER = re.compile(r"-?\d{1,18}")
 _PLAIN_NUMBER = re.compile(r"-?\d{1,15}(\.\d{0,15})?")
 _EXACT_IN_DOUBLE = 2**53
 _MOST_DIGITS = 38
-_DIGITS_OF_INTEGERS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
+_DIGITS_OF_INTEGERS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
 _DAY = 1
 _DAY_IN_MICROS = 24 * 60 * 60 * 10**6
 
