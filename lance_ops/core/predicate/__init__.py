@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         TruthSet,
         Values,
     )
-    from lance_ops.core.predicate.types import convert
+    from lance_ops.core.predicate.types import compute_type, computed, convert
 
 __all__ = [
     "And",
@@ -104,6 +104,8 @@ __all__ = [
     "TruthSet",
     "Values",
     "column_query",
+    "compute_type",
+    "computed",
     "conjuncts",
     "convert",
     "parse_assignment",
@@ -152,6 +154,8 @@ _MODULES = {
     "TruthSet": "tree",
     "Values": "tree",
     "column_query": "pushdown",
+    "compute_type": "types",
+    "computed": "types",
     "conjuncts": "pushdown",
     "convert": "types",
     "parse_assignment": "assignment",
