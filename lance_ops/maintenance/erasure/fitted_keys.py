@@ -37,6 +37,9 @@ _FAMILIES: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
 A day and a moment are of two families: a cast of a moment loses its time.
 """
 
+_WHOLE_DECIMALS = {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}
+"""By their widths in bits. Python's decimals become numbers of these types whatever the scale of the column is."""
+
 _VALUES_AT_ONCE = 1 << 16
 
 
@@ -99,11 +102,13 @@ def _fitted_numbers(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if _changes_no_value(values.type, kind):
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return values.cast(kind)
+    numbers = _WHOLE_DECIMALS[kind.bit_width](kind.precision, 0) if pt.is_decimal(kind) else kind
     parts = [
-        pa.array([_fitted_number(value, values.type, kind) for value in part.to_pylist()], kind)
+        pa.array([_fitted_number(value, values.type, kind) for value in part.to_pylist()], numbers)
         for part in (values.slice(start, _VALUES_AT_ONCE) for start in range(0, len(values), _VALUES_AT_ONCE))
     ]
-    return pa.concat_arrays(parts) if parts else pa.array([], kind)
+    found = pa.concat_arrays([pa.nulls(0, numbers), *parts])
+    return found if numbers == kind else pa.Array.from_buffers(kind, len(found), found.buffers())
 
 
 def _changes_no_value(given: pa.DataType, kind: pa.DataType) -> bool:
@@ -118,7 +123,10 @@ def _changes_no_value(given: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _fitted_number(value: Number | None, given: pa.DataType, kind: pa.DataType) -> Number | None:
-    """Return the number of the type `kind` that equals one of the type `given`; None if there is none."""
+    """Return the number of the type `kind` that equals one of the type `given`; None if there is none.
+
+    A decimal is returned as its number of least units.
+    """
     if value is None or not math.isfinite(value):
         return None  # of the types that differ, only a float can be infinite, and the other one is no float
     exact = Fraction(value)
@@ -131,7 +139,7 @@ def _fitted_number(value: Number | None, given: pa.DataType, kind: pa.DataType) 
             return None
         if near != exact and not (pt.is_floating(given) and _nearest_float(near, given) == value):
             return None
-        return Decimal(f"{units}E{-kind.scale}")
+        return Decimal(units)
     nearest = _nearest_float(exact, kind)
     if not math.isfinite(nearest):
         return None

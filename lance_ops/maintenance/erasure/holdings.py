@@ -3,8 +3,8 @@
 A file that stores one of the rows is tainted, and so is every file beside it in a fragment. A version holds the rows if
 it names a tainted file. It may hold them in an index: a segment also has entries of fragments that are gone, and a zone
 map the bounds of rows that are gone. Its transaction or its metadata may state a value of theirs, as a deletion states
-its filter. A fragment whose version lacks the filter's columns shares its fate with the fragments that it shares a file
-with; if there are none, it is taken to hold the rows.
+its filter. A fragment whose version the filter does not fit is taken to hold the rows, unless the search of another
+version covers it; see `searched_columns`. The other versions that name its files are then taken to hold the rows, too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.maintenance.erasure.index_search import FragmentFiles, IndexSearch
 from lance_ops.maintenance.erasure.row_search import FilterColumns, columns_read, search_fragments
+from lance_ops.maintenance.erasure.searched_columns import SearchedColumns, uris_of
 from lance_ops.maintenance.erasure.sought_values import long_enough, stated_values
 from lance_ops.maintenance.erasure.stated_texts import StatedTexts, stated_texts
 from lance_ops.maintenance.erasure.subject import Subject
@@ -49,6 +50,7 @@ class Cause(Enum):
 
     FILES = "it names files that store the rows"
     UNSEARCHED = "its columns differ, so that the filter cannot search it"
+    UNSEARCHED_FILES = "it names files of a version that the filter cannot search"
     INDEX = "an index may have entries of the rows"
     TRANSACTION = "its transaction states a value of the rows"
     METADATA = "its config or metadata states a value of the rows"
@@ -160,10 +162,13 @@ class Search:
         self._indices = IndexSearch(self._are_clean)
         self._predicates: dict[Schema, Predicate | None] = {}
         self._rows: dict[FragmentFiles, dict[FilterColumns, BitMap]] = {}
+        self._searched = SearchedColumns()
         self._values: frozenset[bytes] = frozenset()
         self._stated: dict[tuple[str, int], StatedTexts] = {}
         self._with_dropped_columns: frozenset[str] = frozenset()
         self._tainted: frozenset[str] = frozenset()
+        self._suspect: frozenset[str] = frozenset()
+        """The tainted files, and those that were not searched in the form of a version."""
 
     @property
     def num_fragments(self) -> int:
@@ -179,7 +184,7 @@ class Search:
             uri
             for branch in found.branches
             for fragment in branch.head.fragments
-            for uri, file in zip(_uris_of(branch.head, fragment), fragment.files, strict=True)
+            for uri, file in zip(uris_of(branch.head, fragment), fragment.files, strict=True)
             if uri in uris and any(branch.head.schema.by_id(each) is None for each in file.fields)
         }
         return bool(self._with_dropped_columns)
@@ -218,16 +223,25 @@ class Search:
                     )
         stored = (files for files, found in self._rows.items() if any(found.values()))
         self._tainted = self._with_dropped_columns.union(*stored)
+        self._suspect = self._tainted.union(
+            *(
+                _files_of(version, fragment)
+                for name, opened in versions.items()
+                if not self._uncovered(heads[name])  # else the branch keeps these files, and is not proven
+                for version in opened
+                for fragment in self._uncovered(version)
+            )
+        )
         for name, opened in reversed(versions.items()):
             branch = branches.get(name)
             start = None if branch is None else (branch.parent_branch or MAIN_BRANCH, branch.parent_version)
             self._indices.follow(
-                name, start, ((each, self._tainted_fragments(each)) for each in opened if each.manifest.indices)
+                name, start, ((each, self._suspect_fragments(each)) for each in opened if each.manifest.indices)
             )
         detached: dict[int, Why] = {}
         found = [self._branch_holdings(name, head, versions[name], detached) for name, head in heads.items()]
         return self._with_references(
-            Holdings(tuple(found), detached=detached, files=self._tainted, values=self._values)
+            Holdings(tuple(found), detached=detached, files=self._suspect, values=self._values)
         )
 
     def _opened(self, head: Snapshot, committed: CommittedVersion) -> Snapshot:
@@ -277,23 +291,18 @@ class Search:
             return
         offsets, values = search_fragments(version, predicate, new, self._runner)
         self._values |= long_enough(values)
+        self._searched.note(version, predicate, new)
         for fragment in new:
             self._rows.setdefault(files[fragment.id], {})[columns] = offsets.get(fragment.id, BitMap())
 
     def _why_holding(self, branch: str, version: Snapshot) -> Why | None:
         """Return why a version is taken to hold the rows in files or in indices; None if it does not."""
-        unknown = False
-        searched: frozenset[str] | None = None
-        for fragment in version.fragments:
-            files = _files_of(version, fragment)
-            if files & self._tainted:
-                return Why(Cause.FILES)
-            if files not in self._rows:
-                if searched is None:
-                    searched = frozenset().union(*self._rows)
-                unknown = unknown or not files & searched
-        if unknown:
+        if any(_files_of(version, fragment) & self._tainted for fragment in version.fragments):
+            return Why(Cause.FILES)
+        if self._uncovered(version):
             return Why(Cause.UNSEARCHED)
+        if self._tainted_fragments(version):
+            return Why(Cause.UNSEARCHED_FILES)
         if stale := self._stale_indices(branch, version):
             return Why(Cause.INDEX, min(stale))
         return None
@@ -305,12 +314,29 @@ class Search:
             return Why(Cause.TRANSACTION)
         return None if sought.isdisjoint(stated.by_metadata) else Why(Cause.METADATA)
 
+    def _uncovered(self, version: Snapshot) -> list[Fragment]:
+        """Return the fragments of a version whose rows no search covers."""
+        return [] if self.filter_on(version) is not None else self._searched.uncovered(version)
+
     def _tainted_fragments(self, version: Snapshot) -> BitMap:
-        return BitMap(each.id for each in version.fragments if _files_of(version, each) & self._tainted)
+        """Return the fragments to rewrite. To rewrite one that stays unsearched would not help."""
+        suspect = self._suspect_fragments(version)
+        if not suspect:
+            return suspect
+        uncovered = {each.id for each in self._uncovered(version)}
+        return BitMap(
+            each.id
+            for each in version.fragments
+            if each.id in suspect and (each.id not in uncovered or _files_of(version, each) & self._tainted)
+        )
+
+    def _suspect_fragments(self, version: Snapshot) -> BitMap:
+        """Return the fragments with a file that stores the rows, or that was not searched in the form of a version."""
+        return BitMap(each.id for each in version.fragments if _files_of(version, each) & self._suspect)
 
     def _are_clean(self, shown: Collection[FragmentFiles]) -> bool:
         """Return whether a fragment that versions show with these files was searched, and stores no such row."""
-        return any(files in self._rows for files in shown) and not any(files & self._tainted for files in shown)
+        return any(files in self._rows for files in shown) and not any(files & self._suspect for files in shown)
 
     def _stale_indices(self, branch: str, version: Snapshot) -> set[str]:
         tainted = self._tainted_fragments(version) if version.manifest.indices else BitMap()
@@ -345,9 +371,4 @@ def retained_and_detached_versions(head: Snapshot) -> Iterator[CommittedVersion]
 
 
 def _files_of(version: Snapshot, fragment: Fragment) -> FragmentFiles:
-    return frozenset(_uris_of(version, fragment))
-
-
-def _uris_of(version: Snapshot, fragment: Fragment) -> list[str]:
-    locations = version.file_locations
-    return [locations.data_file(file.base_id, file.path).uri for file in fragment.files]
+    return frozenset(uris_of(version, fragment))

@@ -1,0 +1,91 @@
+"""Tell whether the search of some versions also covers the rows of a version that the filter does not fit.
+
+A version that lacks a column of the filter shows no such row by itself. Its fragment shares the fate of a searched one
+that stores the columns which it does have in the same files. A row that was deleted before the missing column was added
+has no value there, in any version.
+
+A version that has all columns, in types that the filter does not fit, is never covered. A searched version may have
+them in other files, which hold null for a row that was deleted before they were written: a cast writes such a file.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from lance_ops.core.predicate import Predicate
+from lance_ops.core.schema import Field, Schema, split_path
+from lance_ops.maintenance.erasure.row_search import columns_read
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment
+
+__all__ = ["SearchedColumns", "uris_of"]
+
+StoredField: TypeAlias = tuple[int, str]
+"""The id of a field, and the URI of the data file that stores it."""
+
+
+class SearchedColumns:
+    """The columns that the filter reads in the versions that it fits, and the files in which these were searched."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, None] = {}
+        self._files: set[str] = set()
+        self._searched: defaultdict[StoredField, set[frozenset[StoredField]]] = defaultdict(set)
+
+    def note(self, version: Snapshot, predicate: Predicate, fragments: Iterable[Fragment]) -> None:
+        """Remember that these fragments of a version were searched."""
+        self._paths.update(dict.fromkeys(predicate.columns()))
+        columns = columns_read(version, predicate)
+        for fragment in fragments:
+            stored = _stored(version, fragment, columns)
+            self._files.update(uris_of(version, fragment))
+            for each in stored:
+                self._searched[each].add(stored)
+
+    def uncovered(self, version: Snapshot) -> list[Fragment]:
+        """Return the fragments that the searches do not cover, of a version that the filter does not fit."""
+        columns = [_column(version.schema, path) for path in self._paths]
+        present = [column for column in columns if column is not None]
+        if len(present) == len(columns):
+            return list(version.fragments)
+        return [each for each in version.fragments if not self._covers(version, each, present)]
+
+    def _covers(self, version: Snapshot, fragment: Fragment, columns: Iterable[Field]) -> bool:
+        stored = _stored(version, fragment, columns)
+        if not stored:
+            return not self._files.isdisjoint(uris_of(version, fragment))
+        return any(stored <= searched for searched in self._searched.get(min(stored), ()))
+
+
+def uris_of(version: Snapshot, fragment: Fragment) -> list[str]:
+    """Return the URIs of a fragment's data files."""
+    locations = version.file_locations
+    return [locations.data_file(file.base_id, file.path).uri for file in fragment.files]
+
+
+def _column(schema: Schema, path: str) -> Field | None:
+    """Return what a version has at a path, whatever the case of the names; None if it has nothing there.
+
+    A column that is no struct stands for every path into it: it may hold the same values in another form.
+    """
+    siblings, found = schema.fields, None
+    for name in split_path(path):
+        if found is not None and found.logical_type != "struct":
+            break
+        alike = [each for each in siblings if each.name.lower() == name.lower()]
+        if not alike:
+            return None
+        found = next((each for each in alike if each.name == name), alike[0])
+        siblings = found.children
+    return found
+
+
+def _stored(version: Snapshot, fragment: Fragment, columns: Iterable[Field]) -> frozenset[StoredField]:
+    ids = {field.id for column in columns for field in column.walk()}
+    return frozenset(
+        (field_id, uri)
+        for uri, file in zip(uris_of(version, fragment), fragment.files, strict=True)
+        for field_id in ids.intersection(file.fields)
+    )
