@@ -19,6 +19,7 @@ OURS_ALONE = {
     "cluster_order",
     "compacted_sstables",
     "config_upsert_values",
+    "conflict_retries",
     "files",
     "fragment",
     "index_names",

@@ -206,13 +206,16 @@ def test_delete_rate_limit_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) 
     delete, delete_several = LocalStore.delete, LocalStore.delete_several
 
     def note(store: LocalStore, path: str) -> None:
-        if not path.startswith(REMOVALS_DIR):  # the announcement is not paced
-            deleted.append(passed[0])
+        note_times([path])
         delete(store, path)
 
     def note_each(store: LocalStore, paths: Sequence[str]) -> set[str]:
-        deleted.extend([passed[0]] * len(paths))
+        note_times(paths)
         return delete_several(store, paths)
+
+    def note_times(paths: Sequence[str]) -> None:
+        # the announcement is not paced
+        deleted.extend(passed[0] for path in paths if not path.startswith(REMOVALS_DIR))
 
     dataset = make(4)
     dataset.insert(rows(0, 1), mode="overwrite")

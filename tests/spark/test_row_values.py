@@ -41,6 +41,7 @@ def test_columns_come_from_a_data_frame_in_its_types_or_in_those_of_the_table(
     counts = dataset.update_columns(weights, runner=tasks)
     monkeypatch.undo()
     assert counts == {"num_rows_updated": 3}
+    assert steps.seen.pop("append to") >= 1  # the frame's rows are staged
     assert steps.seen == {"locate rows of": 1, "order rows of": 1, "add columns to": 3}
     assert dataset.schema.field("vec").type == pa.list_(pa.float32(), 2)
     assert dataset.schema.field("w").type == pa.uint8()

@@ -118,7 +118,7 @@ def test_a_worker_inherits_modules_and_kernels_but_no_heavy_package_that_tasks_d
         assert not {"numba", "pandas"} & set(imported.split())
     assert sorted(then.split()) == ["fsspec", "numba", "pyarrow.dataset"]
     # The daemon reads no file at first, and what it writes is in memory. So what a local disk needs remains.
-    casts = [f"lance_ops.spark.translation.{name}" for name in ("type_casts", "task_clock")]
+    casts = [f"lance_ops.spark.translation.{name}" for name in ("type_casts", "task_clock", "store_assignment")]
     late = ("lance_ops.store.", "lance_ops.kernels.", "lance_ops.core.local_times", *casts)
     for imported, expected in ((for_reads, late), (for_writes, ("lance_ops.store.local",))):
         own = [name for name in imported.split() if name.startswith("lance_ops.")]
