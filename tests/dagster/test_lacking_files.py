@@ -146,6 +146,33 @@ def test_a_link_to_a_file_holds_up_its_batch_unless_that_file_is_in_a_batch(
     assert ready(landing) == expected and [entry.name for entry in landing.set_aside] == ["day=1/latest.csv"]
 
 
+@pytest.mark.parametrize(
+    ("link", "target", "expected"),
+    [
+        ("day=2/a.csv", "../day=1/a.csv", ["1"]),
+        ("day=2/part", "../day=1/part", ["1"]),
+        ("day=2/yesterday", "../day=1", ["1"]),
+        ("day=1/a-again.csv", "a.csv", ["1", "2"]),
+        ("day=1/part-again", "part", ["1", "2"]),
+        ("mirror", "day=1", ["1", "2"]),
+        ("newest.csv", "day=2/b.csv", ["1", "2"]),
+        ("all", ".", ["1", "2"]),
+        ("day=2/none.csv", "../day=1/empty.csv", ["1", "2"]),
+    ],
+)
+def test_a_link_to_files_of_another_batch_holds_up_its_own_batch(
+    tmp_path: Path, link: str, target: str, expected: list[str]
+) -> None:
+    folder = tmp_path / "in"
+    for file in ("day=1/a.csv", "day=1/part/c.csv", "day=2/b.csv"):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text("x\n1\n")
+    (folder / "day=1" / "empty.csv").touch()
+    (folder / link).symlink_to(target)
+    raw, later = RawFiles(uri=str(folder), key=BY_DAY, empty="ignore"), datetime.now(UTC) + timedelta(hours=1)
+    assert ready(list_landing(raw, later)) == expected
+
+
 def test_what_a_file_system_found_again_is_left_out() -> None:
     lost = SetAside("lost+found", "cannot be listed: Permission denied", is_folder=True)
     landing = grouped("2024-01-01.csv", "lost+found/2024-01-02.csv", lost, key=BY_DATE)
@@ -217,6 +244,33 @@ def test_a_linked_file_is_ingested_with_its_batch_once_it_is_copied(by_day: Depl
     (by_day.landing.parent / "b.parquet").rename(path)
     by_day.tick()
     assert by_day.data.count_rows() == 5
+
+
+@pytest.mark.parametrize(
+    ("raw", "write"),
+    [({"schema_mode": "overwrite"}, {}), ({"changed": "replace"}, {"batch_column": "batch"})],
+    ids=["overwrite", "replace"],
+)
+def test_a_daily_snapshot_that_links_to_an_unchanged_file_replaces_no_rows_by_fewer(
+    deploy: Deploy, raw: dict[str, str], write: dict[str, str]
+) -> None:
+    deployment = deploy(raw={"key": BY_DAY, "glob": "**/*.parquet", **raw}, write=write)
+    for day in "12":
+        (deployment.landing / f"day={day}").mkdir()
+    deployment.land("day=1/a", range(3))
+    deployment.land("day=1/b", range(3, 5))
+    if "changed" in raw:
+        deployment.land("day=2/a", range(3))
+        deployment.land("day=2/b", range(3, 5))
+    deployment.tick()
+    num_rows = deployment.data.count_rows()
+    (deployment.landing / "day=2" / "a.parquet").unlink(missing_ok=True)
+    (deployment.landing / "day=2" / "a.parquet").symlink_to("../day=1/a.parquet")
+    deployment.land("day=2/b", range(3, 6))
+    assert deployment.tick().runs == ()
+    assert deployment.data.count_rows() == num_rows
+    (batch,) = (batch for batch in batch_states(deployment.config, deployment.instance).batches if batch.key == "2")
+    assert batch.state.value == "waiting" and "it lacks day=2/a.parquet, which is set aside" in batch.reason
 
 
 def test_a_folder_that_cannot_be_listed_for_a_tick_replaces_no_rows_by_fewer(by_day: Deployment) -> None:

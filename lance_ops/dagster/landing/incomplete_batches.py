@@ -61,31 +61,51 @@ def batches_that_lack_files(
 def without_repeated_links(
     set_aside: Sequence[SetAside],
     listed: Iterable[str],
-    in_batches: Collection[str],
+    batches: Mapping[str, Sequence[LandedFile]],
+    left_out: Collection[str],
     keys_of: Callable[[Sequence[str]], Sequence[str | None]],
     matches: Callable[[str], bool],
 ) -> list[SetAside]:
-    """Return what is set aside without the links whose files are all read under another path.
+    """Return what is set aside without the links whose files are all read under another path, in the same batch.
 
-    `listed` are the paths of all files that the landing folder lists, and `in_batches` those of files that need no
-    link. A file that would be in no batch beneath the link needs none. `keys_of` and `matches` are as above.
+    A link to a file of another batch is not repeated: its own batch lacks the file. `listed` are the paths of all files
+    that the landing folder lists, and `left_out` those of files that need no link. A file that would be in no batch
+    beneath the link needs none either. `batches`, `keys_of` and `matches` are as above.
+
+    For links to folders, too, one file stands for those of a batch whose places differ only in letters and digits of
+    their names.
     """
-    if not any(entry.target is not None for entry in set_aside):
+    links = [entry for entry in set_aside if entry.target is not None]
+    if not links:
         return [entry for entry in set_aside if not entry.is_repeated]
-    missed = sorted(path for path in listed if path not in in_batches)
+    key_of_link = dict(zip(links, keys_of([_text(link.path) for link in links]), strict=True))
+    batch_of = {file.path: key for key, landed in batches.items() for file in landed}
+    missed = (path for path in listed if path not in batch_of and path not in left_out)
+    linkable = sorted([*missed, *_one_of_alike(batch_of)])
 
     def is_repeated(entry: SetAside) -> bool:
         target = entry.target
         if target is None:
             return entry.is_repeated
         if not entry.is_folder:
-            return target in in_batches
+            return target in left_out or (target in batch_of and key_of_link[entry] in (None, batch_of[target]))
         prefix = f"{target}/" if target else ""
-        start, end = bisect_left(missed, prefix), bisect_left(missed, f"{prefix}\U0010ffff")
-        linked = [f"{_text(entry.path)}/{path[len(prefix) :]}" for path in missed[start:end]]
-        return all(key is None for key in keys_of([path for path in linked if matches(path)]))
+        start, end = bisect_left(linkable, prefix), bisect_left(linkable, f"{prefix}\U0010ffff")
+        paths = {f"{_text(entry.path)}/{path[len(prefix) :]}": path for path in linkable[start:end]}
+        linked = [path for path in paths if matches(path)]
+        return all(
+            key is None or key == batch_of.get(paths[path]) for path, key in zip(linked, keys_of(linked), strict=True)
+        )
 
     return [entry for entry in set_aside if not is_repeated(entry)]
+
+
+def _one_of_alike(batch_of: Mapping[str, str]) -> Iterable[str]:
+    """Return one path of those in a batch and a folder whose names differ only in letters and digits."""
+    found: dict[tuple[str, str], str] = {}
+    for path, key in batch_of.items():
+        found.setdefault((key, _alike(path)), path)
+    return found.values()
 
 
 def _places(batches: Mapping[str, Sequence[LandedFile]], depth: int) -> dict[str, set[str]]:
@@ -95,12 +115,17 @@ def _places(batches: Mapping[str, Sequence[LandedFile]], depth: int) -> dict[str
         seen: set[str] = set()
         for file in landed:
             place = _place(file.path, depth)
-            folder, _, name = place.rpartition("/")
-            alike = f"{folder}/{_WORD.sub('w', name)}"
+            alike = _alike(place)
             if alike not in seen:
                 seen.add(alike)
                 owners[place].add(key)
     return owners
+
+
+def _alike(path: str) -> str:
+    """Return a path with one letter for each word of the file's name."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{_WORD.sub('w', name)}"
 
 
 def _place(path: str, depth: int) -> str:

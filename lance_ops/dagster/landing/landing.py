@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -221,7 +221,7 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
         elif raw.unmatched == "set_aside" and completeness.is_ready(file) and _name(file.path) != raw.marker:
             without_key.append(SetAside(file.path, _NO_KEY))
     lacking = batches_that_lack_files(
-        _unread(raw, set_aside, listed, {*left_out, *(file.path for group in grouped.values() for file in group)}),
+        _unread(raw, set_aside, listed, grouped, left_out),
         grouped,
         lambda paths: _keys(raw, paths),
         wanted.matches,
@@ -256,16 +256,20 @@ def _told_apart(
 
 
 def _unread(
-    raw: RawFiles, set_aside: Iterable[SetAside], listed: Iterable[LandedFile], in_batches: Collection[str]
+    raw: RawFiles,
+    set_aside: Iterable[SetAside],
+    listed: Iterable[LandedFile],
+    batches: Mapping[str, Sequence[LandedFile]],
+    left_out: Iterable[str],
 ) -> list[SetAside]:
-    """Return what is set aside and may hold files of batches that are not read under another path."""
+    """Return what is set aside and may hold files of batches that these do not read under another path."""
     counting = [entry for entry in set_aside if _counts(entry.path)]
     paths, wanted = (file.path for file in listed), PathGlob(raw.glob)
 
     def matches(path: str) -> bool:
         return _counts(path) and wanted.matches(path)
 
-    return without_repeated_links(counting, paths, in_batches, lambda found: _keys(raw, found), matches)
+    return without_repeated_links(counting, paths, batches, {*left_out}, lambda found: _keys(raw, found), matches)
 
 
 class _Completeness:
