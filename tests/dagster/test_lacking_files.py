@@ -324,3 +324,18 @@ def test_a_declaration_that_takes_all_batches_of_a_run_or_none_takes_none(deploy
         deployment.ingest("1", "2")
     with pytest.raises(Exception, match="only: batch 2 is not complete: it lacks day=2/b.parquet"):
         deployment.run("ingest_files", launch(IngestFiles(only=("2",)), dry_run=False))
+
+
+def test_no_older_batch_becomes_the_whole_table_because_the_newest_is_not_complete(deploy: Deploy) -> None:
+    deployment = deploy(raw={"key": BY_DAY, "glob": "**/*.parquet", "schema_mode": "overwrite"})
+    for day in "12":
+        (deployment.landing / f"day={day}").mkdir()
+    deployment.land("day=2/a", range(5))
+    deployment.tick()
+    deployment.land("day=1/a", range(3))
+    deployment.land("day=2/a", range(7))
+    (deployment.landing / "day=2" / "b.parquet").symlink_to("nowhere")
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["1", "2"])
+    with pytest.raises(dg.Failure, match="no batch is ingested:\n.*it lacks day=2/b.parquet"):
+        deployment.ingest("2", "1")
+    assert (deployment.data.version, deployment.data.count_rows()) == (1, 5)

@@ -222,7 +222,8 @@ def _lacking_files(
 ) -> dict[str, str]:
     """Return the batches that lack a file which is set aside, each with the reason; not those that the table has so.
 
-    Raises `dg.Failure` if the declaration has no batch ingested beside a bad one.
+    Raises `dg.Failure` if the declaration has no batch ingested beside a bad one, or if the batches of a run become the
+    whole table: older ones must not replace it because the newest one is not complete.
     """
     held = ingested_batches(table) if table is not None and landing.lacking else {}
     lacking = {
@@ -231,7 +232,8 @@ def _lacking_files(
         if (reason := landing.why_lacking(batch.key))
         and (batch.key not in held or held[batch.key].token != batch.token)
     }
-    if lacking and config.landing().bad == "refuse":
+    raw = config.landing()
+    if lacking and (raw.bad == "refuse" or raw.schema_mode is SchemaMode.OVERWRITE):
         raise dg.Failure(f"no batch is ingested:\n{named_with_reasons(lacking)}", allow_retries=False)
     return lacking
 
