@@ -339,3 +339,16 @@ def test_no_older_batch_becomes_the_whole_table_because_the_newest_is_not_comple
     with pytest.raises(dg.Failure, match="no batch is ingested:\n.*it lacks day=2/b.parquet"):
         deployment.ingest("2", "1")
     assert (deployment.data.version, deployment.data.count_rows()) == (1, 5)
+
+
+@pytest.mark.parametrize("others", [(), ("2",)])
+def test_a_run_says_that_other_batches_are_in_the_table_only_if_it_has_others(
+    by_day: Deployment, others: tuple[str, ...]
+) -> None:
+    (by_day.landing / "day=1" / "c.parquet").symlink_to("nowhere")
+    (by_day.landing / "day=2").mkdir()
+    by_day.land("day=2/a", range(5, 7))
+    by_day.instance.add_dynamic_partitions(by_day.names.of("batches"), ["1", "2"])
+    with pytest.raises(dg.Failure) as failure:
+        by_day.ingest("1", *others)
+    assert ("All other batches are in the table." in str(failure.value.description)) == bool(others)

@@ -161,14 +161,14 @@ def _record_refused(
             f"{len(lacking)} of {num_wanted} batches are not complete and wait; the sensor asks for each again when "
             f"nothing of it is set aside:\n{named_with_reasons(lacking)}"
         )
-    if not result.refused:
-        told.append("All other batches are in the table.")
-    else:
+    if result.refused:
         told.append(
-            f"{len(result.refused)} of {num_wanted} batches are set aside; all others are in the table. Mend or remove "
-            "these files; a mended one is asked for again. After a change of the declaration or of the table, ask for "
+            f"{len(result.refused)} of {num_wanted} batches are set aside. Mend or remove these files; a mended one is "
+            "asked for again. After a change of the declaration or of the table, ask for "
             f"each with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(result.refused)}"
         )
+    if ingested:
+        told.append("All other batches are in the table.")
     # Alerts of batches that were set aside tell of these alone, so a run that misses others is told as a failed one.
     of_run = {} if lost or lacking else {REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))}
     return dg.Failure("\n".join(told), metadata=of_run, allow_retries=False)
