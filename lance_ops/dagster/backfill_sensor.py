@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
@@ -29,6 +30,9 @@ __all__ = ["build_backfill_sensor"]
 _RUNS_AT_ONCE = 500
 _MOST_CHECKS = 20
 """How many of the newest runs of the checks' job are looked at."""
+_MOST_TIME_TO_LAUNCH = timedelta(hours=1)
+"""How long a run may stay created or starting. A daemon that dies before the launch may leave it so for good."""
+_LAUNCHING = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING)
 
 
 def build_backfill_sensor(
@@ -120,12 +124,15 @@ def _checks_after(instance: dg.DagsterInstance, job_name: str, run_id: str) -> t
     """Return a run of the checks that began after a run had ended, or has not begun, and whether it has looked.
 
     None stands for no such run. A run that was cancelled, or that failed without an evaluation, has not looked; a
-    blocking check that is red fails its run.
+    blocking check that is red fails its run. A run that was not launched within an hour counts as no run.
     """
+    oldest_launch = datetime.now(UTC) - _MOST_TIME_TO_LAUNCH
     ended = instance.get_run_record_by_id(run_id)
     under_way: str | None = None
     for found in instance.get_run_records(dg.RunsFilter(job_name=job_name), limit=_MOST_CHECKS):
         run = found.dagster_run
+        if run.status in _LAUNCHING and found.update_timestamp < oldest_launch:
+            continue
         began_before = ended is None or ended.end_time is None or (found.start_time or 0) < ended.end_time
         if not run.is_finished and (found.start_time is None or not began_before):
             under_way = run.run_id

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from lance_ops.dagster import backfill_sensor
 from lance_ops.dagster.head import INTACT
 from tests.dagster.deployment import Deployment, check_results
 
@@ -75,6 +78,20 @@ def test_no_second_run_of_the_checks_is_asked_for_while_one_has_not_begun(watchi
         assert watching.tick("backfills").run_requests == ()
         cancel(waiting)
     assert len(watching.tick("backfills").run_requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "hours", "num_requests"),
+    [("NOT_STARTED", 2, 1), ("STARTING", 2, 1), ("NOT_STARTED", 0, 0), ("STARTING", 0, 0)],
+)
+def test_checks_that_were_not_launched_for_an_hour_are_asked_for_again(
+    watching: Deployment, monkeypatch: pytest.MonkeyPatch, status: str, hours: int, num_requests: int
+) -> None:
+    checks_run(watching, dg.DagsterRunStatus(status))
+    backfill(watching, "a")
+    later = SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(hours=hours))
+    monkeypatch.setattr(backfill_sensor, "datetime", later, raising=False)  # the run becomes so old
+    assert len(watching.tick("backfills").run_requests) == num_requests
 
 
 def test_checks_that_were_cancelled_are_asked_for_again(watching: Deployment) -> None:
