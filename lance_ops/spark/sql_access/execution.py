@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
 from lance_ops.api.namespaces import Namespace, open_namespace
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -27,11 +28,12 @@ from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, parse_error
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
 from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
-from lance_ops.spark.sql_access.shown_tables import DESCRIBE_STATEMENTS, SHOW_STATEMENTS
+from lance_ops.spark.sql_access.shown_tables import COMMENT, DESCRIBE_STATEMENTS, SHOW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_definition import ALTERATION_STATEMENTS, CREATION_STATEMENTS
 from lance_ops.spark.sql_access.table_references import Tables
 from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, insert_before_with, table_queries_as_selects
+from lance_ops.spark.translation import quoted_path
 
 __all__ = ["sql", "use_namespace"]
 
@@ -214,7 +216,8 @@ def _explain(statement: Statement) -> DataFrame | None:
 def _create_view(statement: Statement) -> DataFrame | None:
     """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW name [(columns)] AS query: it holds the versions that are newest now.
 
-    Raises `UnsupportedFeature` for a view of Spark's catalog.
+    The words between the name and AS are read after the query was found to read a Lance table. Raises
+    `UnsupportedFeature` for a view of Spark's catalog, and for IF NOT EXISTS, which Spark refuses for temporary views.
     """
     reader = statement.reader
     replace = reader.accept("OR", "REPLACE")
@@ -222,10 +225,12 @@ def _create_view(statement: Statement) -> DataFrame | None:
     is_temporary = reader.accept_any("TEMP", "TEMPORARY") is not None
     if not reader.accept("VIEW"):
         return None
-    reader.accept("IF", "NOT", "EXISTS")
+    keep = reader.accept("IF", "NOT", "EXISTS")
     name = reader.path("the view's name")
-    columns = _view_columns(reader) if reader.accept("(") else []
-    if len(name) > 1 or not reader.accept("AS"):
+    behind_name = reader.at
+    if not reader.peek("AS") and not reader.ended:
+        reader.until("AS", what="AS")
+    if len(name) > 1 or not reader.accept("AS") or reader.ended:
         return None
     frame = lance_query(reader.rest("a query"), statement.tables)
     if frame is None:
@@ -235,9 +240,17 @@ def _create_view(statement: Statement) -> DataFrame | None:
             f"CREATE VIEW {name[0]} over a Lance table (Spark's catalog would keep a query that it cannot "
             "resolve: write CREATE TEMPORARY VIEW, in each session)"
         )
+    if keep:
+        raise UnsupportedFeature(
+            f"IF NOT EXISTS of the temporary view {name[0]} (Spark has none either: write CREATE OR REPLACE TEMPORARY "
+            "VIEW, or leave IF NOT EXISTS out)"
+        )
+    reader.at = behind_name
+    columns = _view_columns(reader)
+    reader.expect("AS")
     if columns and len(columns) != len(frame.columns):
         raise InvalidInput(f"view {name[0]} names {len(columns)} columns, and its query gives {len(frame.columns)}")
-    frame = frame.toDF(*columns) if columns else frame
+    frame = _with_names(frame, columns) if columns else frame
     make = {
         (False, False): frame.createTempView,
         (False, True): frame.createOrReplaceTempView,
@@ -248,13 +261,30 @@ def _create_view(statement: Statement) -> DataFrame | None:
     return statement.nothing()
 
 
-def _view_columns(reader: Reader) -> list[str]:
-    """Read names of columns and the bracket behind them."""
-    columns = [reader.name("a column")]
-    while reader.accept(","):
-        columns.append(reader.name("a column"))
+def _view_columns(reader: Reader) -> list[tuple[str, str | None]]:
+    """Read names of columns in brackets, each with its comment, which may be None; return none without brackets."""
+    columns: list[tuple[str, str | None]] = []
+    if not reader.accept("("):
+        return columns
+    while not columns or reader.accept(","):
+        name = reader.name("a column")
+        columns.append((name, reader.literal("a comment in quotes") if reader.accept("COMMENT") else None))
     reader.expect(")")
     return columns
+
+
+def _with_names(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) -> DataFrame:
+    """Return a frame with these names and comments of its columns."""
+    named = frame.toDF(*(name for name, _ in columns))
+    if all(comment is None for _, comment in columns):
+        return named
+    found = ((col(quoted_path(name)), name, comment) for name, comment in columns)
+    return named.select(
+        *(
+            column if comment is None else column.alias(name, metadata={COMMENT: comment})
+            for column, name, comment in found
+        )
+    )
 
 
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
@@ -129,6 +129,47 @@ def test_temporary_views_have_names_of_columns_and_may_be_global(spark: SparkSes
             sql(spark, text, namespace=lake)
     sql(spark, "CREATE OR REPLACE TEMP VIEW of_spark AS SELECT 1 AS x", namespace=lake)
     assert spark.table("of_spark").count() == 1
+
+
+def test_columns_of_a_temporary_view_may_have_comments(spark: SparkSession, lake: Path) -> None:
+    text = (
+        "CREATE OR REPLACE TEMP VIEW v (a COMMENT 'it''s the first', `b.c`, d COMMENT '') AS SELECT x, x, x FROM tides"
+    )
+    sql(spark, text, namespace=lake)
+    assert [tuple(row) for row in spark.table("v").collect()] == [(1, 1, 1)]
+    assert [(field.name, field.metadata.get("comment")) for field in spark.table("v").schema] == (
+        [("a", "it's the first"), ("b.c", None), ("d", "")]
+    )
+
+
+@pytest.mark.parametrize("words", ["(a NOT NULL)", "(x AS a)", "COMMENT 'all'", "(a) TBLPROPERTIES ('b' = 'c')", "()"])
+def test_other_words_before_the_query_of_a_view_are_refused(spark: SparkSession, lake: Path, words: str) -> None:
+    with pytest.raises(InvalidInput, match="is needed in place of"):
+        sql(spark, f"CREATE TEMPORARY VIEW never {words} AS SELECT x FROM tides", namespace=lake)
+    assert not spark.catalog.tableExists("never")
+
+
+def test_a_temporary_view_that_may_be_there_is_refused_with_what_to_write(spark: SparkSession, lake: Path) -> None:
+    text = "CREATE TEMPORARY VIEW IF NOT EXISTS never AS SELECT x FROM"
+    with pytest.raises(ParseException, match="IF NOT EXISTS"):
+        sql(spark, f"{text} range(3) AS q(x)", namespace=lake)
+    with pytest.raises(UnsupportedFeature, match="IF NOT EXISTS of the temporary view never .*CREATE OR REPLACE"):
+        sql(spark, f"{text} tides", namespace=lake)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE OR REPLACE TEMPORARY VIEW of_spark (a INT, b STRING) USING csv OPTIONS (path '{}/in.csv')",
+        "CREATE OR REPLACE TEMPORARY VIEW of_spark (a COMMENT 'x', b) AS SELECT * FROM csv.`{}/in.csv`",
+        "CREATE OR REPLACE TEMPORARY VIEW of_spark COMMENT 'all' AS SELECT _c0 AS a, _c1 AS b FROM csv.`{}/in.csv`",
+        "CREATE OR REPLACE TEMPORARY VIEW identifier('of_spark') AS SELECT _c0 AS a, _c1 AS b FROM csv.`{}/in.csv`",
+    ],
+)
+def test_a_view_of_no_lance_table_is_made_by_spark(spark: SparkSession, lake: Path, text: str) -> None:
+    (lake / "in.csv").write_text("7,seven\n")
+    sql(spark, text.replace("{}", str(lake)), namespace=lake)
+    assert [(str(row.a), row.b) for row in spark.table("of_spark").collect()] == [("7", "seven")]
 
 
 @pytest.mark.parametrize(
