@@ -124,6 +124,8 @@ class Tables:
     `args` are the values of the parameters in its queries, as `SparkSession.sql` takes them. A table in `pinned`, by
     its URI, is read at that version where the statement names none. `has_quoted_names` says that the statement has
     names in double quotes, which only Spark reads as names. `blob_handling` is that of the tables that queries read.
+
+    A reference is opened once, so all uses of it in a statement read the same version.
     """
 
     session: SparkSession
@@ -134,10 +136,16 @@ class Tables:
     has_quoted_names: bool = False
     blob_handling: BlobHandling | None = None
     _places: dict[tuple[str, bool], TableDescription | None] = field(default_factory=dict, repr=False, compare=False)
+    _opened: dict[tuple[str, VersionClause | None], LanceDataset] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def reading(self, snapshot: Snapshot) -> Tables:
-        """Return the same names, of which those of this table, by path or by name, mean this version."""
-        return replace(self, pinned={snapshot.uri: snapshot.version})
+        """Return the same names, of which those of this table, by path or by name, mean this version.
+
+        Other tables are opened again.
+        """
+        return replace(self, pinned={snapshot.uri: snapshot.version}, _opened={})
 
     def for_query_to_write(self) -> Tables:
         """Return the same names for a query whose rows are written: of blobs it reads the bytes, unless told otherwise.
@@ -225,6 +233,12 @@ class Tables:
                 "names in double quotes (spark.sql.ansi.doubleQuotedIdentifiers) in a statement on a Lance table: "
                 "write them in backticks, and texts in single quotes"
             )
+        reference = table.location, clause
+        if reference not in self._opened:
+            self._opened[reference] = self._open(table, clause)
+        return self._opened[reference]
+
+    def _open(self, table: TableDescription, clause: VersionClause | None) -> LanceDataset:
         opened = dataset(table.location, storage_options=table.storage_options)
         if clause is None:
             version = self.pinned.get(opened.uri)

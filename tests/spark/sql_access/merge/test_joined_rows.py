@@ -19,7 +19,7 @@ from lance_ops.spark.sql_access.merge import statement as statement_of_merge
 from tests.spark.sql_access.merge.merging import START, add_rows, merge
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -264,6 +264,39 @@ def test_nanoseconds_of_a_table_that_is_the_source_are_not_cut(
     else:
         sql(spark, text, runner=InThreads())
     assert LanceDataset(lake / "to.lance").count_rows() == 2 - is_refused
+
+
+@pytest.mark.parametrize("nanos", [4_000, 4_001])
+@pytest.mark.parametrize("clause", ["", " VERSION AS OF 'main'"])
+@pytest.mark.parametrize("later", [{}, {"new": [0]}])
+def test_a_source_that_changes_meanwhile_is_checked_and_merged_in_one_version(
+    spark: SparkSession,
+    lake: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    nanos: int,
+    clause: str,
+    later: dict[str, Any],
+) -> None:
+    def moments(value: int) -> dict[str, Any]:
+        return {"id": pa.array([1]), "at": pa.array([value], pa.timestamp("ns"))}
+
+    def overtaken(*args: Any) -> DataFrame:
+        frame = run_query(*args)
+        write_dataset(pa.table({**moments(8_001 - nanos), **later}), lake / "from.lance", mode="overwrite")
+        return frame
+
+    run_query = statement_of_merge.run_query
+    monkeypatch.setattr(statement_of_merge, "run_query", overtaken)
+    write_dataset(pa.table(moments(0)), lake / "to.lance")
+    write_dataset(pa.table(moments(nanos)), lake / "from.lance")
+    text = f"MERGE INTO `to` t USING `from`{clause} AS n ON t.id = n.id WHEN MATCHED THEN UPDATE SET at = n.at"
+    if nanos % 1_000:
+        with pytest.raises(UnsupportedFeature, match="its source's column 'at', whose values are not all whole"):
+            sql(spark, text, runner=InThreads())
+    else:
+        sql(spark, text, runner=InThreads())
+    merged = 0 if nanos % 1_000 else nanos
+    assert LanceDataset(lake / "to.lance").to_table()["at"].cast(pa.int64()).to_pylist() == [merged]
 
 
 @pytest.mark.parametrize(
