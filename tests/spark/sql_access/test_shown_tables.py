@@ -88,6 +88,18 @@ def test_tables_of_spark_are_shown_by_spark(run: Any, spark: SparkSession) -> No
             run(text)
 
 
+@pytest.mark.parametrize("word", ["IN", "FROM"])
+def test_columns_of_a_table_in_a_database_are_shown_by_spark(
+    run: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND"):
+        run(f"SHOW COLUMNS IN numbers {word} nope")
+    given = list[str]()
+    monkeypatch.setattr(spark, "sql", given.append)
+    run(f"SHOW COLUMNS IN numbers {word} default")
+    assert given == [f"SHOW COLUMNS IN numbers {word} default"]
+
+
 @pytest.mark.parametrize("verb", ["DESCRIBE DETAIL", "DESC HISTORY", "VACUUM", "OPTIMIZE"])
 def test_a_path_in_quotes_is_answered_with_the_name_to_write(run: Any, verb: str) -> None:
     with pytest.raises(InvalidInput, match=r"'/data/p' is no name of a Lance table: write lance\.`/data/p`"):

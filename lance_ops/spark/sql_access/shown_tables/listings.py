@@ -43,12 +43,16 @@ def _is_like(name: str, pattern: str) -> bool:
 
 
 def _show_columns(statement: Statement) -> DataFrame | None:
-    """SHOW COLUMNS IN t: the names of the columns."""
-    statement.reader.accept_any("IN", "FROM")
-    table = statement.table()
+    """SHOW COLUMNS IN t: the names of the columns. With `FROM database` behind it, the table is one of Spark's."""
+    reader = statement.reader
+    reader.accept_any("IN", "FROM")
+    if reader.next is None or not reader.next.is_name:
+        return None
+    path = reader.path("a table")
+    table = None if reader.accept_any("IN", "FROM") else statement.tables.find(path)
     if table is None:
         return None
-    statement.reader.end()
+    reader.end()
     names = statement.tables.open(table).snapshot.schema.names
     return statement.result("col_name string", [(name,) for name in names])
 
