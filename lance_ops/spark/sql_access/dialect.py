@@ -6,6 +6,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
 
 from lance_ops.core.errors import InvalidInput
 
@@ -25,9 +26,14 @@ def parse(text: str) -> exp.Expr:
 
 
 class SparkSql(Spark):
-    """Spark's dialect since release 4: two quotes within a text are one, as in `'it''s'`."""
+    """Spark's dialect since release 4: two quotes within a text are one, as in `'it''s'`, and `insert` is a name."""
 
     class Tokenizer(Spark.Tokenizer):
         """The first sign that escapes a quote is the one that sqlglot writes."""
 
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012 - sqlglot reads it from the class
+
+    class Parser(Spark.Parser):
+        """Spark reserves no word outside of ANSI mode; sqlglot takes the words of other changes for names itself."""
+
+        ID_VAR_TOKENS = Spark.Parser.ID_VAR_TOKENS | {TokenType.INSERT}

@@ -141,7 +141,7 @@ def _has_quoted_names(session: SparkSession, reader: Reader) -> bool:
 def _check_only_reads(statement: Statement) -> None:
     """Raise `UnsupportedFeature` for WITH before a statement that changes a Lance table."""
     reader = statement.reader
-    reader.until("SELECT", "FROM", "VALUES", "TABLE", *_CHANGES, what="a query")
+    reader.until("SELECT", "FROM", "VALUES", "TABLE", *_CHANGES, behind=")", what="a query")
     change = reader.accept_any(*_CHANGES)
     reader.accept_any("INTO", "FROM", "OVERWRITE")
     reader.accept("TABLE")

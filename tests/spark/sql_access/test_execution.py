@@ -172,6 +172,21 @@ def test_a_view_of_no_lance_table_is_made_by_spark(spark: SparkSession, lake: Pa
     assert [(str(row.a), row.b) for row in spark.table("of_spark").collect()] == [("7", "seven")]
 
 
+@pytest.mark.parametrize("name", ["insert", "delete", "merge"])
+def test_a_query_of_with_may_have_the_name_of_a_change(spark: SparkSession, lake: Path, name: str) -> None:
+    queries = f"WITH q AS (SELECT 1), {name} AS (SELECT 1 AS x)"
+    for query in (
+        f"{queries} SELECT t.x FROM {name} q JOIN tides t ON t.x = q.x",
+        f"{queries} SELECT {name}.x FROM tides, {name} WHERE tides.x = {name}.x",
+    ):
+        assert [row.x for row in sql(spark, query, namespace=lake).collect()] == [1]
+    insert = f"WITH {name} (x) AS (SELECT 2L) INSERT INTO tides SELECT x FROM {name}"
+    sql(spark, insert, namespace=lake)
+    assert LanceDataset(lake / "tides.lance").to_table()["x"].to_pylist() == [1, 2]
+    with pytest.raises(UnsupportedFeature, match="WITH before DELETE of a Lance table"):
+        sql(spark, f"WITH {name} AS (SELECT 1) DELETE FROM tides", namespace=lake)
+
+
 @pytest.mark.parametrize(
     "text",
     [

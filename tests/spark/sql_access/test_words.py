@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.spark.sql_access.words import Kind, Reader, split_words, table_queries_as_selects
+from lance_ops.spark.sql_access.words import (
+    Kind,
+    Reader,
+    insert_before_with,
+    split_words,
+    table_queries_as_selects,
+)
 
 
 def test_words_are_where_they_stand_and_comments_are_none() -> None:
@@ -84,6 +90,17 @@ def test_a_query_of_a_table_selects_all_columns(text: str) -> None:
 )
 def test_the_word_table_stays_where_it_begins_no_query(text: str) -> None:
     assert table_queries_as_selects(text) == text
+
+
+@pytest.mark.parametrize(
+    "queries", ["q AS (SELECT 1)", "insert AS (SELECT 1)", "q AS (SELECT 1), values (x) (TABLE t)"]
+)
+def test_insert_moves_before_with_whatever_the_queries_are_called(queries: str) -> None:
+    moved = f"INSERT INTO t WITH {queries} SELECT * FROM q"
+    assert insert_before_with(f"WITH {queries} INSERT INTO t SELECT * FROM q") == moved
+    assert insert_before_with(moved) == moved
+    query = f"WITH {queries} SELECT * FROM insert JOIN t"
+    assert insert_before_with(query) == query
 
 
 def test_a_part_ends_at_a_keyword_outside_of_brackets_and_case() -> None:
