@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from pyspark import SparkConf, TaskContext
@@ -214,7 +215,7 @@ def test_progress_counts_the_tasks_that_are_done(spark: SparkSession) -> None:
 def test_an_interrupt_stops_the_tasks_on_the_workers(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_job, "_SECONDS_UNTIL_WORKERS_ARE_KILLED", 120.0)  # on a loaded machine, too
+    monkeypatch.setattr(spark_job, "_SECONDS_UNTIL_SPARK_TELLS", 120.0)  # on a loaded machine, too
 
     def interrupt_once_tasks_run(progress: JobProgress) -> None:
         if any(tmp_path.iterdir()):
@@ -228,6 +229,25 @@ def test_an_interrupt_stops_the_tasks_on_the_workers(
     time.sleep(0.5)  # five beats of a worker that still lived
     assert {path: path.read_text() for path in tmp_path.iterdir()} == last
     assert OnSpark(spark).map(square, [Task(3)]) == [9]
+
+
+def test_a_failed_job_waits_for_its_workers_as_long_as_spark_lets_them_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed, now, sleeps = Future[None](), 0.0, list[float]()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        sleeps.append(seconds)
+
+    failed.set_exception(ValueError("a task failed"))
+    monkeypatch.setattr(spark_job, "time", Mock(monotonic=lambda: now, sleep=sleep))
+    monkeypatch.setattr(spark_job.SparkJob, "_start", Mock(return_value=failed))
+    monkeypatch.setattr(spark_job.SparkJob, "_num_running_tasks", Mock(return_value=1))
+    session = Mock()
+    session.sparkContext.getConf.return_value.get = {"spark.python.task.killTimeout": "1min"}.get
+    with pytest.raises(ValueError, match="a task failed"):
+        spark_job.SparkJob(session, "lance: tasks").run(Mock(), Mock())
+    assert 63 <= sum(sleeps) <= 70
 
 
 def test_the_outcomes_of_the_tasks_before_an_error_are_discarded(spark: SparkSession) -> None:

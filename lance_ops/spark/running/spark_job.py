@@ -14,14 +14,15 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from lance_ops.core.records import dataclass
+from lance_ops.spark.running.cluster_settings import seconds_until_workers_end, settings_of
 
 __all__ = ["SparkJob"]
 
 R = TypeVar("R")
 
 _SECONDS_BETWEEN_REPORTS = 0.5
-_SECONDS_UNTIL_WORKERS_ARE_KILLED = 10.0
-"""Spark kills the Python worker of a cancelled task 2 s later, see `spark.python.task.killTimeout`."""
+_SECONDS_UNTIL_SPARK_TELLS = 5.0
+"""How much later a loaded driver may tell that a task has ended."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class SparkJob:
         return self.session.sparkContext.getLocalProperty("spark.jobGroup.id")
 
     def _wait_for_tasks(self) -> None:
-        deadline = time.monotonic() + _SECONDS_UNTIL_WORKERS_ARE_KILLED
+        """Wait until no task of the job runs, but no longer than Spark lets the worker of a killed task live."""
+        seconds = seconds_until_workers_end(settings_of(self.session)) + _SECONDS_UNTIL_SPARK_TELLS
+        deadline = time.monotonic() + seconds
         while self._num_running_tasks() and time.monotonic() < deadline:
             time.sleep(0.1)
 
