@@ -6,7 +6,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from lance_ops.core.errors import InvalidInput
 
@@ -33,7 +33,7 @@ class SparkSql(Spark):
 
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012 - sqlglot reads it from the class
 
-    class Parser(Spark.Parser):
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]  # a metaclass of sqlglot sets it
         """Spark reserves no word outside of ANSI mode; sqlglot takes the words of other changes for names itself."""
 
         ID_VAR_TOKENS = Spark.Parser.ID_VAR_TOKENS | {TokenType.INSERT}

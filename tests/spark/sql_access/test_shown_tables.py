@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from lance_ops.api import LanceDataset, write_dataset
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from tests.spark.sql_access.shown_rows import first
 
 if TYPE_CHECKING:
@@ -92,8 +92,9 @@ def test_tables_of_spark_are_shown_by_spark(run: Any, spark: SparkSession) -> No
 def test_columns_of_a_table_in_a_database_are_shown_by_spark(
     run: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
-    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND"):
+    with pytest.raises(UnsupportedFeature, match="one of the namespace, without a database") as raised:
         run(f"SHOW COLUMNS IN numbers {word} nope")
+    assert "TABLE_OR_VIEW_NOT_FOUND" in str(raised.value.__cause__)
     given = list[str]()
     monkeypatch.setattr(spark, "sql", given.append)
     run(f"SHOW COLUMNS IN numbers {word} default")

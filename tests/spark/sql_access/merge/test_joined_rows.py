@@ -16,6 +16,7 @@ from lance_ops.runners import InThreads
 from lance_ops.spark import OnSpark, sql
 from lance_ops.spark.sql_access import statement
 from lance_ops.spark.sql_access.merge import statement as statement_of_merge
+from lance_ops.spark.sql_access.queries import run_query
 from tests.spark.sql_access.merge.merging import START, add_rows, merge
 
 if TYPE_CHECKING:
@@ -285,7 +286,6 @@ def test_a_source_that_changes_meanwhile_is_checked_and_merged_in_one_version(
         write_dataset(pa.table({**moments(8_001 - nanos), **later}), lake / "from.lance", mode="overwrite")
         return frame
 
-    run_query = statement_of_merge.run_query
     monkeypatch.setattr(statement_of_merge, "run_query", overtaken)
     write_dataset(pa.table(moments(0)), lake / "to.lance")
     write_dataset(pa.table(moments(nanos)), lake / "from.lance")
