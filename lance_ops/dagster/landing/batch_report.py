@@ -75,7 +75,9 @@ def batch_states(
             return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
         tokens = {key: batch.token for key, batch in held.items()}
         asked = [
-            other for batch in landing.wanted(raw) if (other := batch.batch_to_request(tokens, raw.changed)) is not None
+            other
+            for batch in landing.wanted(raw, (*known, *held))
+            if (other := batch.batch_to_request(tokens, raw.changed)) is not None
         ]
         refused = refusals(instance, names, asked)
         failed = failed_runs(instance, names, known, now, failing) if asked else {}

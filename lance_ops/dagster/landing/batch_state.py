@@ -165,7 +165,7 @@ class _Judge:
         self._partitions = evidence.partitions or ()
         self._late = late_batches({key: each for key, each in evidence.held.items() if not self._is_later_content(key)})
         self._only_newest = raw.schema_mode is SchemaMode.OVERWRITE
-        wanted = landing.wanted(raw)
+        wanted = landing.wanted(raw, (*self._partitions, *evidence.held))
         self._wanted = {batch.key for batch in wanted}
         self._newest = wanted[0] if self._only_newest and wanted else None
 

@@ -135,9 +135,17 @@ class Landing:
     seconds: float = 0.0
     """How long the listing took, with the grouping."""
 
-    def wanted(self, raw: RawFiles) -> tuple[LandedBatch, ...]:
-        """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table."""
-        return self.ready[-1:] if raw.schema_mode is SchemaMode.OVERWRITE else self.ready
+    def wanted(self, raw: RawFiles, begun: Iterable[str]) -> tuple[LandedBatch, ...]:
+        """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table.
+
+        `begun` are the keys of batches that were asked for or are in the table. If one of them is newer and waits, as
+        for a file that is set aside, an older batch must not become the whole table in its place.
+        """
+        if raw.schema_mode is not SchemaMode.OVERWRITE:
+            return self.ready
+        newest = self.ready[-1:]
+        newer = {batch.key for batch in self.waiting if newest and batch.order > newest[0].order}
+        return () if any(key in newer or original_key(key) in newer for key in begun) else newest
 
     def why_lacking(self, key: str) -> str | None:
         """Return why a batch lacks a file, also for the key of its changed content; None if it lacks none."""

@@ -88,7 +88,7 @@ def _decide(
     known = instance.get_dynamic_partitions(names.of("batches"))
     compares_all = cursor.is_comparison_due(now)
     failed = found = failed_runs(instance, names, known, now, only_last_day=not compares_all)
-    ready = landing.wanted(raw)
+    ready = landing.wanted(raw, known)
     held: dict[str, IngestedBatch] = {}
     again: dict[str, str] = {}
     rewritten: dict[str, int] = {}

@@ -86,7 +86,7 @@ def landed_files(
         chosen = list(found.values())
     else:
         held = {key: each.token for key, each in ingested_batches(snapshot).items()} if snapshot else {}
-        wanted = landing.wanted(raw)
+        wanted = landing.wanted(raw, held)
         asked = (batch.batch_to_request(held, raw.changed) for batch in wanted)
         chosen = _first([batch for batch in asked if batch is not None], raw.max_files_per_tick)
         recorded = instance.get_materialized_partitions(DatasetNames(config.name).batches) if held else set()
