@@ -177,7 +177,7 @@ def commit_update(
     properties: Mapping[str, str] | None = None,
     runner: Runner | None = None,
 ) -> tuple[Snapshot, int]:
-    """Write the deletion files, by `runner` as `write_deletion_files` does, and commit; see `update`."""
+    """Write the deletion files, as `write_deletion_files` does with `runner`, and commit; see `update`."""
     snapshot = plan.snapshot
     offsets: dict[int, BitMap] = {}
     for outcome in outcomes:  # several may have rows of one fragment

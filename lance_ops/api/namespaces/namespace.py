@@ -22,7 +22,7 @@ from pathlib import Path
 from lance_ops.api.namespaces.store_patterns import StorePattern, ask_side_by_side
 from lance_ops.api.namespaces.table_list import read_table_list
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
-from lance_ops.core.file_names import is_staged_manifest, parse_manifest_name
+from lance_ops.core.file_names import VERSIONS_DIR, is_staged_manifest, parse_manifest_name
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.store import LocalStore, Store, is_local, open_store
@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 _SUFFIX = ".lance"
-_VERSIONS = "_versions"
 _YAML = (".yaml", ".yml")
 _MOST_NAMED = 20  # names in an error
 
@@ -103,7 +102,7 @@ class FolderNamespace(Namespace):
     def list_tables(self) -> list[str]:
         store = open_store(self.root, self.storage_options)
         if isinstance(store, LocalStore):
-            found = Path(store.uri).glob(f"*{_SUFFIX}/{_VERSIONS}")
+            found = Path(store.uri).glob(f"*{_SUFFIX}/{VERSIONS_DIR}")
             names = [path.parent.name for path in found if _has_manifest(path)]
         else:
             names = _datasets_among(store, [name for name in store.list_folders("") if name.endswith(_SUFFIX)])
@@ -181,7 +180,7 @@ class PatternNamespace(Namespace):
         store = open_store(self.pattern, self.storage_options)
         if isinstance(store, LocalStore):
             paths = sorted(glob.glob(store.uri, recursive=True))
-            return [path for path in paths if _has_manifest(Path(path, _VERSIONS))]
+            return [path for path in paths if _has_manifest(Path(path, VERSIONS_DIR))]
         pattern = StorePattern(self.pattern)
         store = open_store(pattern.root, self.storage_options)
         if name is None:
@@ -245,13 +244,15 @@ def _name_of(place: str) -> str:
 def _is_dataset(table: TableDescription) -> bool:
     store = open_store(table.location, table.storage_options)
     if isinstance(store, LocalStore):
-        return _has_manifest(Path(store.uri, _VERSIONS))
+        return _has_manifest(Path(store.uri, VERSIONS_DIR))
     return bool(_datasets_among(store, [""]))
 
 
 def _datasets_among(store: Store, folders: Sequence[str]) -> list[str]:
     """Return the folders of a store, which is not this machine's disk, that hold a dataset."""
-    num_found = ask_side_by_side(lambda folder: len(store.list_names(f"{folder}/{_VERSIONS}".lstrip("/"), 1)), folders)
+    num_found = ask_side_by_side(
+        lambda folder: len(store.list_names(f"{folder}/{VERSIONS_DIR}".lstrip("/"), 1)), folders
+    )
     return [folder for folder, num_names in zip(folders, num_found, strict=True) if num_names]
 
 

@@ -15,6 +15,7 @@ from glob import has_magic
 from typing import TypeVar
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.store import Store
 
@@ -23,7 +24,6 @@ __all__ = ["StorePattern", "ask_side_by_side"]
 T = TypeVar("T")
 
 _ANY_DEPTH = "**"
-_IN_A_DATASET = "_versions"
 _AT_ONCE = 16  # requests
 
 
@@ -81,7 +81,7 @@ class _Listing:
         level = [*folders]
         while level:
             self._list(level)
-            level = [folder for folder in level if _IN_A_DATASET not in self._names[folder]]
+            level = [folder for folder in level if VERSIONS_DIR not in self._names[folder]]
             found += level
             level = [path for path in self._within(level) if _matches(path.split("/")[-2], "*")]
         return found

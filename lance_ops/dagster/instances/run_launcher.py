@@ -37,7 +37,7 @@ class LocalRunLauncher(dg.DefaultRunLauncher):
     """`DefaultRunLauncher` that also knows whether the process of a run still lives, if the daemon has seen it.
 
     A run counts as living if its code server is on another host, or if the daemon of this host never saw its process.
-    So containers of one pod, which share a host name and number their processes each for itself, lose no run.
+    So no run is lost in a pod, whose containers share a host name and do not see each other's processes.
     """
 
     def launch_run(self, context: LaunchRunContext) -> None:

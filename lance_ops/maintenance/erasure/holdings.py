@@ -168,7 +168,7 @@ class Search:
         self._with_dropped_columns: frozenset[str] = frozenset()
         self._tainted: frozenset[str] = frozenset()
         self._suspect: frozenset[str] = frozenset()
-        """The tainted files, and those that were not searched in the form of a version."""
+        """The tainted files, and those of a version that no search read with the version's own columns."""
 
     @property
     def num_fragments(self) -> int:
@@ -319,7 +319,11 @@ class Search:
         return [] if self.filter_on(version) is not None else self._searched.uncovered(version)
 
     def _tainted_fragments(self, version: Snapshot) -> BitMap:
-        """Return the fragments to rewrite. To rewrite one that stays unsearched would not help."""
+        """Return the fragments to rewrite.
+
+        A fragment that no search covers is left out, unless one of its files is tainted. A rewrite would not make it
+        searchable.
+        """
         suspect = self._suspect_fragments(version)
         if not suspect:
             return suspect

@@ -8,11 +8,10 @@ from pyspark.sql import DataFrame
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import IndexNotFound, InvalidInput
-from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.statement import BEFORE_TABLE, Statement
 
 __all__ = ["INDEX_ALTERATIONS", "INDEX_STATEMENTS"]
 
-_IN = ("IN", "ON", "FROM")
 _INDICES = "name string, type string, columns array<string>, numIndexedRows bigint, numUnindexedRows bigint"
 
 
@@ -85,7 +84,7 @@ def _remove_index(opened: LanceDataset, name: str, *, quiet: bool) -> None:
 
 def _show_indices(statement: Statement) -> DataFrame:
     """SHOW INDEX | INDEXES | INDICES IN t."""
-    opened = statement.opened_after(*_IN)
+    opened = statement.opened_after(*BEFORE_TABLE)
     rows = []
     for index in opened.describe_indices():
         known = opened.index_statistics(index.name)

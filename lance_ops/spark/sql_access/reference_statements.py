@@ -10,13 +10,11 @@ from pyspark.sql import DataFrame
 from lance_ops.api import LanceDataset
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import ReferenceNotFound, UnsupportedFeature
-from lance_ops.spark.sql_access.statement import Statement
+from lance_ops.spark.sql_access.statement import BEFORE_TABLE, Statement
 from lance_ops.spark.sql_access.table_references import read_version_clause, version_or_name
 from lance_ops.spark.sql_access.words import Kind
 
 __all__ = ["REFERENCE_ALTERATIONS", "REFERENCE_STATEMENTS"]
-
-_IN = ("IN", "ON", "FROM")
 
 
 def _name(statement: Statement, what: str) -> str:
@@ -129,14 +127,14 @@ def _remove_reference(opened: LanceDataset, kind: str, name: str, *, quiet: bool
 
 def _show_tags(statement: Statement) -> DataFrame:
     """SHOW TAGS IN t."""
-    opened = statement.opened_after(*_IN)
+    opened = statement.opened_after(*BEFORE_TABLE)
     rows = [(name, tag["version"], tag["branch"]) for name, tag in sorted(opened.tags.list().items())]
     return statement.result("name string, version bigint, branch string", rows)
 
 
 def _show_branches(statement: Statement) -> DataFrame:
     """SHOW BRANCHES IN t."""
-    opened = statement.opened_after(*_IN)
+    opened = statement.opened_after(*BEFORE_TABLE)
     rows: list[tuple[Any, ...]] = [
         (name, branch["parent_branch"], branch["parent_version"])
         for name, branch in sorted(opened.branches.list().items())

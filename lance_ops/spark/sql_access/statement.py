@@ -43,6 +43,7 @@ from lance_ops.spark.translation import (
 from lance_ops.writing import retry_conflicts
 
 __all__ = [
+    "BEFORE_TABLE",
     "Statement",
     "TableInStatement",
     "assigned_column",
@@ -52,6 +53,9 @@ __all__ = [
     "read_key",
     "read_switch",
 ]
+
+BEFORE_TABLE = ("IN", "ON", "FROM")
+"""The words before the table in statements of SHOW and DROP. Each of them may stand there."""
 
 
 def read_switch(text: str) -> bool:

@@ -141,9 +141,10 @@ class Tables:
     )
 
     def reading(self, snapshot: Snapshot) -> Tables:
-        """Return the same names, of which those of this table, by path or by name, mean this version.
+        """Return tables of the same names.
 
-        Other tables are opened again.
+        The table of the snapshot, by its path or its name, is opened at the snapshot's version. Other tables are opened
+        again.
         """
         return replace(self, pinned={snapshot.uri: snapshot.version}, _opened={})
 

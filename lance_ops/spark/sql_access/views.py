@@ -23,6 +23,7 @@ from lance_ops.reading import bind_filter
 from lance_ops.spark.data_source import BlobHandling, SourceOptions
 from lance_ops.spark.private_options import private_format
 from lance_ops.spark.session_kind import check_is_running
+from lance_ops.spark.sql_access.words import text_literal
 from lance_ops.spark.translation import quoted_path
 from lance_ops.store import is_local, open_store
 
@@ -77,10 +78,6 @@ def create_view(
     snapshot = replace(SourceOptions.parse(options), storage_options=dict(storage_options or {})).open()
     if filter is not None:
         bind_filter(snapshot, filter)  # Spark would report a mistake only when the view is read
-    given = ", ".join(f"{quoted_path(key)} {_literal(value)}" for key, value in options.items())
+    given = ", ".join(f"{quoted_path(key)} {text_literal(value)}" for key, value in options.items())
     source = private_format(session, storage_options)
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted_path(name)} USING {quoted_path(source)} OPTIONS ({given})")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -21,6 +21,7 @@ __all__ = [
     "insert_before_with",
     "split_words",
     "table_queries_as_selects",
+    "text_literal",
 ]
 
 QUERY_WORDS = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
@@ -195,6 +196,11 @@ def _unquoted(text: str) -> str:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def text_literal(text: str) -> str:
+    """Return a text as Spark's SQL has it, in single quotes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 class Reader:

@@ -63,7 +63,7 @@ class _Undoing:
     def __init__(self, store: Store, committer: Committer) -> None:
         self._store, self._committer = store, committer
         self._taken_out: list[range] = []
-        """The versions between those to which a restore or overwrite set the table back and its own."""
+        """For each restore or overwrite, the versions between the one that it set the table back to and its own."""
         self._perhaps_taken_out: list[tuple[range, CommitStateUnknown]] = []
         """The same ranges, for a restore or overwrite that may be stray."""
 

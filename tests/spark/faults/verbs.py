@@ -131,11 +131,13 @@ _HISTORY: Columns = {
     "current": [True] * ROWS,
 }
 
+_MERGED = {"x": range(44), "y": [*range(38), *range(-38, -44, -1)]}
+
 VERBS = {
     "merge": Verb(
         "merge (rows)",
         _merge,
-        {"x": range(44), "y": [*range(38), *range(-38, -44, -1)]},
+        _MERGED,
         num_fragments=FRAGMENTS + 1,
     ),
     "compaction": Verb(
@@ -235,7 +237,7 @@ VERBS = {
     "stage of a merge": Verb(
         "append to",
         _merge,
-        {"x": range(44), "y": [*range(38), *range(-38, -44, -1)]},
+        _MERGED,
         num_fragments=FRAGMENTS + 1,
     ),
     "UPDATE": Verb(

@@ -1,6 +1,6 @@
 """DESCRIBE of a table's columns, detail and history.
 
-Where Delta has the statement, too, the result has the columns of Delta's.
+If Delta Lake has the statement, the result has the same columns as there.
 """
 
 from __future__ import annotations

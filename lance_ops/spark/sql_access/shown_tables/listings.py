@@ -11,7 +11,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.spark.sql_access.shown_tables.columns import COMMENT, shown_columns
 from lance_ops.spark.sql_access.statement import Statement, read_key
 from lance_ops.spark.sql_access.table_references import FORMAT
-from lance_ops.spark.sql_access.words import Kind
+from lance_ops.spark.sql_access.words import Kind, text_literal
 from lance_ops.spark.translation import is_hint, quoted_path
 
 __all__ = ["SHOW_STATEMENTS"]
@@ -99,15 +99,11 @@ def _declaration(opened: LanceDataset) -> str:
         f"CREATE TABLE {FORMAT}.{quoted_path(opened.uri)} (",
         ",\n".join(f"  {StructType([field]).toDDL()}" for field in columns) + ")",
         f"USING {FORMAT}",
-        *([] if comment is None else [f"COMMENT {_literal(comment)}"]),
+        *([] if comment is None else [f"COMMENT {text_literal(comment)}"]),
         "TBLPROPERTIES (",
-        ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in properties.items()) + ")",
+        ",\n".join(f"  {text_literal(key)} = {text_literal(value)}" for key, value in properties.items()) + ")",
     ]
     return "\n".join(lines)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 SHOW_STATEMENTS = (
