@@ -299,11 +299,11 @@ def _check_fragments(snapshot: Snapshot, expected: Iterable[Fragment]) -> None:
             )
 
 
-def _outcome_of(planned: Snapshot, rewrite: RewriteResult) -> compaction.RewrittenFragments:
+def _outcome_of(planned: Snapshot, rewrite: RewriteResult) -> compaction.RewriteOutcome:
     """Return a result in the form of `lance_ops.maintenance`, with the rows that were deleted when it was made."""
     _check_fragments(planned, rewrite.original_fragments)
     deleted = tuple(planned.deletion_vector(fragment).serialize() for fragment in rewrite.original_fragments)
-    return compaction.RewrittenFragments(planned.version, rewrite.original_fragments, deleted, rewrite.new_fragments)
+    return compaction.RewriteOutcome(planned.version, rewrite.original_fragments, deleted, rewrite.new_fragments)
 
 
 def _parsed(text: str, what: str, make: Callable[[Any], T]) -> T:

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import lance_ops
 from lance_ops.core.file_names import data_file_name
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import commit_rewrites, execute_rewrite
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, PendingFiles, ReserveFragments, Restore
 from lance_ops.writing import create_append_overwrite as write
@@ -120,9 +120,9 @@ def _rewrite(handle: Any, place: Place) -> None:
     others = [1 - FRAGMENT[place]]
     if _is_ours(handle):
         options = CompactionOptions(4, materialize_deletions_threshold=0, excluded_fragment_ids=tuple(others))
-        done = [execute(task) for task in plan_compaction(handle.snapshot, options).tasks]
+        done = [execute_rewrite(task) for task in plan_compaction(handle.snapshot, options).tasks]
         assert done
-        Compaction.commit(handle.snapshot, done)
+        commit_rewrites(handle.snapshot, done)
     else:
         handle.optimize.compact_files(
             target_rows_per_fragment=4, materialize_deletions_threshold=0.0, excluded_fragment_ids=others

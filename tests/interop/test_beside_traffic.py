@@ -14,8 +14,8 @@ import lance_ops
 from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
 from lance_ops.changing.row_updates import bind_updates, commit_update, plan_update, rewrite_rows
 from lance_ops.core.errors import RetryableConflict
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import commit_rewrites, execute_rewrite
 from lance_ops.reading.filters import bind_filter
 from lance_ops.snapshot.snapshot import Snapshot
 
@@ -45,8 +45,8 @@ def read(uri: str, version: int | None = None) -> Rows:
 
 def planned_compaction(snapshot: Snapshot, target: int = 1000) -> Commit:
     tasks = plan_compaction(snapshot, CompactionOptions(target, materialize_deletions_threshold=0)).tasks
-    rewrites = [execute(task) for task in tasks]
-    return lambda: Compaction.commit(snapshot, rewrites)[0]
+    rewrites = [execute_rewrite(task) for task in tasks]
+    return lambda: commit_rewrites(snapshot, rewrites)[0]
 
 
 def planned_deletion(snapshot: Snapshot, predicate: str) -> Commit:
@@ -143,10 +143,10 @@ def test_compactions_of_different_fragments_by_both_libraries_commit(uri: str) -
     snapshot = lance_ops.dataset(uri).snapshot
     tasks = plan_compaction(snapshot, CompactionOptions(40)).tasks
     assert [task.fragment_ids for task in tasks] == [(0, 1), (2, 3, 4)]
-    rewrites = [execute(tasks[0])]
+    rewrites = [execute_rewrite(tasks[0])]
     lance.dataset(uri).optimize.compact_files(excluded_fragment_ids=[0, 1])
 
-    committed, _ = Compaction.commit(snapshot, rewrites)
+    committed, _ = commit_rewrites(snapshot, rewrites)
 
     assert read(uri) == known
     assert len(committed.fragments) == 2

@@ -14,8 +14,8 @@ from pyroaring import FrozenBitMap
 import lance_ops
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE
 from lance_ops.indices.btree import BTree
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import commit_rewrites, execute_rewrite
 from lance_ops.maintenance.indexing import reindex
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
@@ -257,10 +257,10 @@ def test_a_new_index_of_row_ids_commits_after_a_concurrent_compaction(dataset_ur
 def test_our_compaction_commits_after_their_new_index_of_row_ids(dataset_uri: str) -> None:
     lance.write_dataset(rows(0, 100), dataset_uri, max_rows_per_file=20, enable_stable_row_ids=True)
     snapshot = lance_ops.dataset(dataset_uri).snapshot
-    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    rewrites = [execute_rewrite(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
     lance.dataset(dataset_uri).create_scalar_index("key", "BITMAP")
 
-    committed, _ = Compaction.commit(snapshot, rewrites)
+    committed, _ = commit_rewrites(snapshot, rewrites)
 
     [fragment] = committed.fragments
     assert coverage(dataset_uri) == [[fragment.id]]

@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import UnsupportedFeature
 from lance_ops.maintenance.compaction import migration
-from lance_ops.maintenance.compaction.compaction import execute
+from lance_ops.maintenance.compaction.rewriting import execute_rewrite
 from lance_ops.table import FeatureFlag
 from tests.pickling_runner import PicklingRunner
 
@@ -73,7 +73,7 @@ def test_what_others_do_meanwhile_is_kept(dataset_uri: str, monkeypatch: pytest.
     seen: list[object] = []
 
     def beside(task: Any) -> Any:
-        outcome = execute(task)
+        outcome = execute_rewrite(task)
         if not seen:
             seen.append(task)
             lance_ops.write_dataset(rows(60, 70), dataset_uri, mode="append")
@@ -97,7 +97,7 @@ def test_a_failing_task_leaves_the_table_as_before(dataset_uri: str, monkeypatch
     def failing(task: Any) -> Any:
         if task.fragment_ids == (2,):
             raise OSError("disk on fire")
-        return execute(task)
+        return execute_rewrite(task)
 
     monkeypatch.setattr(migration, "execute", failing)
     with pytest.raises(OSError, match="disk on fire"):

@@ -12,9 +12,9 @@ from pyroaring import FrozenBitMap
 import lance_ops
 from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
 from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
-from lance_ops.maintenance.compaction import compact_files, compaction
-from lance_ops.maintenance.compaction.compaction import Compaction, RewriteResult, discard, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
+from lance_ops.maintenance.compaction import compact_files, rewriting
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, RewriteTask, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import RewriteOutcome, commit_rewrites, discard_rewrite, execute_rewrite
 from lance_ops.reading.filters import bind_filter
 from lance_ops.runners import InThreads
 from lance_ops.table import IndexMetadata
@@ -40,7 +40,7 @@ def test_small_fragments_become_one_and_rows_stay_in_order(make: Make) -> None:
 def test_compacted_rows_do_not_depend_on_the_batch_size(
     make: Make, gathered_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "_GATHERED_BYTES", gathered_bytes)
+    monkeypatch.setattr(rewriting, "_GATHERED_BYTES", gathered_bytes)
     dataset = make()
     dataset.delete("id % 7 = 0")
     before = dataset.to_table()
@@ -117,9 +117,9 @@ def test_fragments_that_a_rewrite_would_not_reduce_are_kept(make: Make) -> None:
 
 def test_plans_tasks_and_outcomes_pickle_small(make: Make) -> None:
     snapshot = make().snapshot
-    plan = pickle.loads(pickle.dumps(Compaction.plan(snapshot, CompactionOptions())))
-    outcomes = pickle.loads(pickle.dumps([execute(task) for task in plan.tasks]))
-    committed, metrics = Compaction.commit(snapshot, outcomes)
+    plan = pickle.loads(pickle.dumps(plan_compaction(snapshot, CompactionOptions())))
+    outcomes = pickle.loads(pickle.dumps([execute_rewrite(task) for task in plan.tasks]))
+    committed, metrics = commit_rewrites(snapshot, outcomes)
     assert metrics.fragments_added == 1
     assert len(pickle.dumps(plan)) < 4096 and len(pickle.dumps(outcomes)) < 16_384
     assert committed.num_rows == 100
@@ -143,9 +143,9 @@ def test_rows_deleted_between_plan_and_commit_stay_deleted(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     snapshot = dataset.snapshot
-    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    rewrites = [execute_rewrite(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
     dataset.delete("id in (42, 77)")
-    committed, _ = Compaction.commit(snapshot, rewrites)
+    committed, _ = commit_rewrites(snapshot, rewrites)
     again = lance_ops.dataset(dataset.uri)
     assert again.version == committed.version
     assert again.to_table().column("id").to_pylist() == [i for i in range(100) if i not in (42, 77)]
@@ -171,9 +171,9 @@ def test_compactions_of_different_fragments_both_commit_and_remap_the_index(make
     dataset.create_scalar_index("key", "BTREE")
     snapshot = dataset.snapshot
     plan = plan_compaction(snapshot, CompactionOptions(40))
-    first, *others = (execute(task) for task in plan.tasks)
-    Compaction.commit(snapshot, [first])
-    Compaction.commit(snapshot, others)
+    first, *others = (execute_rewrite(task) for task in plan.tasks)
+    commit_rewrites(snapshot, [first])
+    commit_rewrites(snapshot, others)
     assert_indexed(dataset.uri, num_rows=120, num_fragments=3)
 
 
@@ -186,7 +186,7 @@ def test_a_concurrently_changed_index_is_remapped_without_another_rewrite(make: 
     if change == "optimize":
         lance_ops.write_dataset(dataset.to_table(limit=20), dataset, mode="append")
         dataset.checkout_latest()
-    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    rewrites = [execute_rewrite(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
     dataset.delete("id = 5")
     if change == "drop":
         dataset.drop_index("key_idx")
@@ -198,7 +198,7 @@ def test_a_concurrently_changed_index_is_remapped_without_another_rewrite(make: 
         dataset.create_scalar_index("key", "BTREE")
     elif change == "create and drop":
         dataset.drop_index("key_idx")
-    committed, _ = Compaction.commit(snapshot, rewrites)
+    committed, _ = commit_rewrites(snapshot, rewrites)
     names = {file.path for fragment in committed.fragments for file in fragment.files}
     assert {file.path for rewrite in rewrites for new in rewrite.new_fragments for file in new.files} <= names
     folders = {path.name for path in (Path(dataset.uri) / "_indices").iterdir()}
@@ -213,13 +213,13 @@ def test_a_concurrently_changed_index_is_remapped_without_another_rewrite(make: 
 def test_a_new_index_over_part_of_a_rewritten_group_is_a_retryable_conflict(make: Make) -> None:
     dataset = make(num_fragments=2)
     early = dataset.snapshot
-    rewrites = [execute(task) for task in plan_compaction(early, CompactionOptions()).tasks]
+    rewrites = [execute_rewrite(task) for task in plan_compaction(early, CompactionOptions()).tasks]
     dataset.create_scalar_index("key", "BTREE")
     segment = dataset.snapshot.manifest.indices[0]
     part = replace(segment, fragment_bitmap=FrozenBitMap([1]))
     commit_operation(lance_ops.dataset(dataset.uri).snapshot, CreateIndex((part,), (segment,)))
     with pytest.raises(RetryableConflict, match="now covers only a part"):
-        Compaction.commit(early, rewrites)
+        commit_rewrites(early, rewrites)
     assert compact_files(early)[0].num_rows == 40
 
 
@@ -241,9 +241,9 @@ def assert_indexed(uri: str, num_rows: int, num_fragments: int) -> None:
 def test_rows_appended_during_a_compaction_are_kept(make: Make) -> None:
     dataset = make()
     snapshot = dataset.snapshot
-    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    rewrites = [execute_rewrite(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
     lance_ops.write_dataset(dataset.to_table(limit=7), dataset.uri, mode="append")
-    committed, _ = Compaction.commit(snapshot, rewrites)
+    committed, _ = commit_rewrites(snapshot, rewrites)
     assert committed.num_rows == 107
     assert len(committed.fragments) == 2
 
@@ -252,10 +252,10 @@ def test_of_two_compactions_of_the_same_fragments_one_commits(make: Make) -> Non
     dataset = make()
     snapshot = dataset.snapshot
     plan = plan_compaction(snapshot, CompactionOptions())
-    first, second = ([execute(task) for task in plan.tasks] for _ in range(2))
-    Compaction.commit(snapshot, first)
+    first, second = ([execute_rewrite(task) for task in plan.tasks] for _ in range(2))
+    commit_rewrites(snapshot, first)
     with pytest.raises((RetryableConflict, IncompatibleTransaction)):
-        Compaction.commit(snapshot, second)
+        commit_rewrites(snapshot, second)
     assert lance_ops.dataset(dataset.uri).count_rows() == 100
 
 
@@ -265,13 +265,13 @@ def test_a_failed_task_leaves_no_files_of_the_other_tasks(make: Make) -> None:
     before = set(Path(dataset.uri).rglob("*"))
     tasks = plan_compaction(snapshot, CompactionOptions(40)).tasks
 
-    def fail_second(task: CompactionTask) -> RewriteResult:
+    def fail_second(task: RewriteTask) -> RewriteOutcome:
         if task == tasks[1]:
             raise OSError("disk on fire")
-        return execute(task)
+        return execute_rewrite(task)
 
     with pytest.raises(OSError, match="disk on fire"):
-        InThreads(1).map(fail_second, tasks, discard=lambda outcome: discard(snapshot.store, outcome))
+        InThreads(1).map(fail_second, tasks, discard=lambda outcome: discard_rewrite(snapshot.store, outcome))
     assert set(Path(dataset.uri).rglob("*")) == before
 
 

@@ -12,8 +12,8 @@ import pytest
 import lance_ops
 from lance_ops.errors import InvalidInput, TooManyConcurrentWriters
 from lance_ops.maintenance.compaction import CompactionOptions, compacting, plan_compaction
-from lance_ops.maintenance.compaction.compaction import Compaction, RewriteResult, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionTask
+from lance_ops.maintenance.compaction.compaction_plan import RewriteTask
+from lance_ops.maintenance.compaction.rewriting import RewriteOutcome, commit_rewrites, execute_rewrite
 from tests.maintenance.conftest import rows
 from tests.pickling_runner import PicklingRunner
 
@@ -41,7 +41,7 @@ def compact_beside(uri: str, *fragment_ids: int) -> None:
         for task in plan_compaction(snapshot, CompactionOptions(target_rows_per_fragment=40)).tasks
         if task.fragment_ids == fragment_ids
     )
-    Compaction.commit(snapshot, [execute(task)])
+    commit_rewrites(snapshot, [execute_rewrite(task)])
 
 
 @pytest.mark.parametrize(("max_commits", "commits"), [(1, 1), (2, 2), (3, 3), (9, 4)])
@@ -63,14 +63,14 @@ def test_a_conflict_loses_only_the_groups_of_its_commit(make: Make, monkeypatch:
     dataset = make(6)
     executed: list[tuple[int, ...]] = []
 
-    def overtaken(task: CompactionTask) -> RewriteResult:
+    def overtaken(task: RewriteTask) -> RewriteOutcome:
         executed.append(task.fragment_ids)
-        outcome = execute(task)
+        outcome = execute_rewrite(task)
         if task.fragment_ids == (2, 3):
             compact_beside(dataset.uri, 2, 3)
         return outcome
 
-    monkeypatch.setattr(compacting, "execute", overtaken)
+    monkeypatch.setattr(compacting, "execute_rewrite", overtaken)
     metrics = dataset.optimize.compact_files(target_rows_per_fragment=40, max_commits=3)
     assert executed == [(0, 1), (2, 3), (4, 5)]
     assert metrics.fragments_removed == 4
@@ -84,12 +84,12 @@ def test_a_conflict_loses_only_the_groups_of_its_commit(make: Make, monkeypatch:
 def test_commits_before_a_failing_task_stay(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make(6)
 
-    def failing(task: CompactionTask) -> RewriteResult:
+    def failing(task: RewriteTask) -> RewriteOutcome:
         if task.fragment_ids == (2, 3):
             raise OSError("disk on fire")
-        return execute(task)
+        return execute_rewrite(task)
 
-    monkeypatch.setattr(compacting, "execute", failing)
+    monkeypatch.setattr(compacting, "execute_rewrite", failing)
     with pytest.raises(OSError, match="disk on fire"):
         dataset.optimize.compact_files(target_rows_per_fragment=40, max_commits=3)
     newest = lance_ops.dataset(dataset.uri)
@@ -114,14 +114,14 @@ def test_without_time_for_another_attempt_a_conflict_matters_only_if_nothing_was
 ) -> None:
     dataset = make(num_fragments)
 
-    def overtaken(task: CompactionTask) -> RewriteResult:
-        outcome = execute(task)
+    def overtaken(task: RewriteTask) -> RewriteOutcome:
+        outcome = execute_rewrite(task)
         if task.fragment_ids[-1] == num_fragments - 1:
             compact_beside(dataset.uri, *task.fragment_ids)
             monkeypatch.setattr(compacting, "time", SimpleNamespace(time=lambda: float("inf")))
         return outcome
 
-    monkeypatch.setattr(compacting, "execute", overtaken)
+    monkeypatch.setattr(compacting, "execute_rewrite", overtaken)
     options = CompactionOptions(target_rows_per_fragment=40, max_commits=2, max_seconds=3600)
     if num_fragments == 2:
         with pytest.raises(TooManyConcurrentWriters):

@@ -15,8 +15,8 @@ import lance_ops
 from lance_ops.changing.row_updates import bind_updates, commit_update, plan_update, rewrite_rows
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE
 from lance_ops.indices.btree import BTree
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import commit_rewrites, execute_rewrite
 from lance_ops.maintenance.health.health_report import health
 from lance_ops.reading.filters import bind_filter
 from lance_ops.table import IndexMetadata
@@ -93,11 +93,11 @@ def test_compaction_into_several_fragments_splits_row_sequences_with_the_rows(
 
 def test_rows_deleted_or_updated_between_plan_and_commit_stay_so(dataset: lance_ops.LanceDataset) -> None:
     snapshot = dataset.snapshot
-    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    rewrites = [execute_rewrite(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
     dataset.delete("id in (42, 77)")
     dataset.update({"text": "'new'"}, where="id = 50")
     before = dataset.to_table(LINEAGE).sort_by("id")
-    Compaction.commit(snapshot, rewrites)
+    commit_rewrites(snapshot, rewrites)
     again = lance_ops.dataset(dataset.uri)
     assert len(again.snapshot.fragments) == 2
     assert again.to_table(LINEAGE).sort_by("id") == before

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import commit_rewrites, execute_rewrite
 
 WRITERS, FIRST_ROWS, ROWS = 2, 40, 5
 
@@ -49,8 +49,8 @@ def compact(uri: str, done: str) -> None:
     compactions = 0
     while not Path(done).exists() or not compactions:
         snapshot = lance_ops.dataset(uri).snapshot
-        plan = Compaction.plan(snapshot, CompactionOptions(materialize_deletions_threshold=0.0))
-        _, metrics = Compaction.commit(snapshot, [execute(task) for task in plan.tasks])
+        plan = plan_compaction(snapshot, CompactionOptions(materialize_deletions_threshold=0.0))
+        _, metrics = commit_rewrites(snapshot, [execute_rewrite(task) for task in plan.tasks])
         compactions += metrics.fragments_removed > 0
         lance_ops.dataset(uri).optimize.optimize_indices()
     Path(done).write_text(str(compactions))

@@ -14,8 +14,8 @@ import lance_ops
 from lance_ops import LanceDataset
 from lance_ops.cli import app
 from lance_ops.errors import UnsafePath
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import execute_rewrite
 from tests.s3_server import S3Server
 from tests.security.forging import with_file_of
 
@@ -42,13 +42,13 @@ def test_a_task_of_a_compaction_follows_what_its_handle_was_allowed(
     hostile: LanceDataset, elsewhere: LanceDataset
 ) -> None:
     snapshot = hostile.snapshot
-    (task,) = Compaction.plan(snapshot, CompactionOptions()).tasks
+    (task,) = plan_compaction(snapshot, CompactionOptions()).tasks
     with pytest.raises(UnsafePath, match="allowed_bases"):
-        execute(pickle.loads(pickle.dumps(task)))
+        execute_rewrite(pickle.loads(pickle.dumps(task)))
     options = {**snapshot.storage_options, "allowed_bases": elsewhere.uri}
     trusting = lance_ops.dataset(hostile.uri, storage_options=options)
-    (task,) = Compaction.plan(trusting.snapshot, CompactionOptions()).tasks
-    assert sum(each.physical_rows for each in execute(pickle.loads(pickle.dumps(task))).new_fragments) == 20
+    (task,) = plan_compaction(trusting.snapshot, CompactionOptions()).tasks
+    assert sum(each.physical_rows for each in execute_rewrite(pickle.loads(pickle.dumps(task))).new_fragments) == 20
 
 
 def test_maintenance_of_a_handle_that_allows_nothing_commits_nothing(hostile: LanceDataset) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, UnsafePath
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import execute_rewrite
 from lance_ops.spark import OnSpark
 from lance_ops.spark.data_source import LanceReader, SourceOptions, visible_schema
 from lance_ops.table import Fragment
@@ -34,12 +34,12 @@ def test_a_worker_refuses_a_base_that_the_driver_s_handle_does_not_allow(
     made = lance_ops.write_dataset(ROWS, s3_server.new_uri("t"), storage_options=options)
     made.insert(ROWS)
     hostile = with_file_of(elsewhere, made)
-    (task,) = Compaction.plan(hostile.snapshot, CompactionOptions()).tasks
+    (task,) = plan_compaction(hostile.snapshot, CompactionOptions()).tasks
     with pytest.raises(UnsafePath, match="allowed_bases"):
-        OnSpark(spark).map(execute, [task])
+        OnSpark(spark).map(execute_rewrite, [task])
     trusting = lance_ops.dataset(hostile.uri, storage_options=options | {"allowed_bases": elsewhere.uri})
-    (task,) = Compaction.plan(trusting.snapshot, CompactionOptions()).tasks
-    (outcome,) = OnSpark(spark).map(execute, [task])
+    (task,) = plan_compaction(trusting.snapshot, CompactionOptions()).tasks
+    (outcome,) = OnSpark(spark).map(execute_rewrite, [task])
     assert sum(each.physical_rows for each in outcome.new_fragments) == 20
 
 

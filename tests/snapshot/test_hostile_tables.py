@@ -25,8 +25,7 @@ from lance_ops.committers import open_root
 from lance_ops.core.blob_types import DESCRIPTOR, BlobKind
 from lance_ops.core.file_names import check_branch_name, check_index_name, check_reference_name
 from lance_ops.errors import CorruptFile, InvalidInput, LanceOpsError, UnsafePath
-from lance_ops.maintenance.compaction.compaction import Compaction
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.maintenance.ingest import IngestBatch, RawFile
 from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.snapshot.snapshot import Snapshot
@@ -274,7 +273,7 @@ class TestSecrets:
             storage_options=self.OPTIONS,
             raw_storage_options=self.OPTIONS,
         )
-        compaction = Compaction.plan(snapshot, CompactionOptions())
+        compaction = plan_compaction(snapshot, CompactionOptions())
         root = open_root(dataset.uri, self.OPTIONS)
         for value in (
             opened,

@@ -13,8 +13,8 @@ import pytest
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import TasksLost
 from lance_ops.core.file_names import data_file_name, is_file_of_job
-from lance_ops.maintenance.compaction.compaction import RewriteResult, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, RewriteTask, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import RewriteOutcome, execute_rewrite
 from lance_ops.spark import OnSpark
 from lance_ops.transactions import remove_files_of_job
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def rewrite_or_die(task: CompactionTask) -> RewriteResult:
-    outcome = execute(task)
+def rewrite_or_die(task: RewriteTask) -> RewriteOutcome:
+    outcome = execute_rewrite(task)
     if task.fragment_ids[0]:
         os._exit(3)
     return outcome

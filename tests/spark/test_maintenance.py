@@ -25,8 +25,8 @@ from lance_ops.changing.merge_insert import by_tasks
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
 from lance_ops.indices import IndexConfig
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, cleanup_old_versions
-from lance_ops.maintenance.compaction.compaction import Compaction, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.rewriting import commit_rewrites, execute_rewrite
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.runners import JobProgress
@@ -119,11 +119,11 @@ def test_fragments_are_compacted_by_tasks(tasks: OnSpark, numbers: str) -> None:
 
 def test_rows_deleted_during_a_compaction_do_not_come_back(tasks: OnSpark, numbers: str) -> None:
     snapshot = dataset(numbers).snapshot
-    plan = Compaction.plan(snapshot, CompactionOptions(target_rows_per_fragment=20))
-    rewrites = tasks.map(execute, plan.tasks)
+    plan = plan_compaction(snapshot, CompactionOptions(target_rows_per_fragment=20))
+    rewrites = tasks.map(execute_rewrite, plan.tasks)
     dataset(numbers).delete("x IN (0, 7, 39)")
     with suppress(RetryableConflict):  # compact_files would plan again
-        Compaction.commit(snapshot, rewrites)
+        commit_rewrites(snapshot, rewrites)
     assert rows(numbers) == [x for x in range(40) if x not in (0, 7, 39)]
 
 

@@ -9,21 +9,28 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.maintenance.compaction.clustering.cluster_plan import plan_clustering
     from lance_ops.maintenance.compaction.compacting import compact_files
-    from lance_ops.maintenance.compaction.compaction import CompactionMetrics, commit_rewrites
-    from lance_ops.maintenance.compaction.compaction import RewriteResult as RewrittenFragments
-    from lance_ops.maintenance.compaction.compaction import discard as discard_rewrite
-    from lance_ops.maintenance.compaction.compaction import execute as execute_rewrite
-    from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
-    from lance_ops.maintenance.compaction.compaction_plan import CompactionTask as RewriteTask
+    from lance_ops.maintenance.compaction.compaction_plan import (
+        CompactionOptions,
+        CompactionPlan,
+        RewriteTask,
+        plan_compaction,
+    )
     from lance_ops.maintenance.compaction.migration import migrate_files, plan_migration
     from lance_ops.maintenance.compaction.option_defaults import configured_options
+    from lance_ops.maintenance.compaction.rewriting import (
+        CompactionMetrics,
+        RewriteOutcome,
+        commit_rewrites,
+        discard_rewrite,
+        execute_rewrite,
+    )
 
 __all__ = [
     "CompactionMetrics",
     "CompactionOptions",
     "CompactionPlan",
+    "RewriteOutcome",
     "RewriteTask",
-    "RewrittenFragments",
     "commit_rewrites",
     "compact_files",
     "configured_options",
@@ -36,16 +43,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "CompactionMetrics": "compaction",
+    "CompactionMetrics": "rewriting",
     "CompactionOptions": "compaction_plan",
     "CompactionPlan": "compaction_plan",
-    "RewriteTask": "compaction_plan:CompactionTask",
-    "RewrittenFragments": "compaction:RewriteResult",
-    "commit_rewrites": "compaction",
+    "RewriteOutcome": "rewriting",
+    "RewriteTask": "compaction_plan",
+    "commit_rewrites": "rewriting",
     "compact_files": "compacting",
     "configured_options": "option_defaults",
-    "discard_rewrite": "compaction:discard",
-    "execute_rewrite": "compaction:execute",
+    "discard_rewrite": "rewriting",
+    "execute_rewrite": "rewriting",
     "migrate_files": "migration",
     "plan_clustering": "clustering.cluster_plan",
     "plan_compaction": "compaction_plan",

@@ -10,12 +10,18 @@ from functools import partial
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.compaction.clustering import cluster_files
-from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, RewriteResult, discard, execute
 from lance_ops.maintenance.compaction.compaction_plan import (
     CompactionOptions,
     CompactionPlan,
-    CompactionTask,
+    RewriteTask,
     plan_compaction,
+)
+from lance_ops.maintenance.compaction.rewriting import (
+    CompactionMetrics,
+    RewriteOutcome,
+    commit_rewrites,
+    discard_rewrite,
+    execute_rewrite,
 )
 from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Runner
@@ -88,7 +94,7 @@ class _Compacting:
             if not rewrites:
                 continue
             try:
-                made, metrics = Compaction.commit(current, rewrites, runner=self._runner)
+                made, metrics = commit_rewrites(current, rewrites, runner=self._runner)
             except RetryableConflict as conflict:
                 lost = conflict
             else:
@@ -101,7 +107,7 @@ class _Compacting:
     def _is_late(self) -> bool:
         return self._deadline is not None and time.time() >= self._deadline
 
-    def _count(self, snapshot: Snapshot, rewrites: Sequence[RewriteResult], metrics: CompactionMetrics) -> None:
+    def _count(self, snapshot: Snapshot, rewrites: Sequence[RewriteOutcome], metrics: CompactionMetrics) -> None:
         """Add what was done, and take it from what a later plan may read."""
         self.metrics += metrics
         old = [fragment for rewrite in rewrites for fragment in rewrite.old_fragments]
@@ -124,20 +130,20 @@ class _Compacting:
 class _TimedTask:
     """A task, and the time (seconds since 1970) after which it does not begin."""
 
-    task: CompactionTask
+    task: RewriteTask
     begins_before: float | None
 
 
-def _execute_in_time(timed: _TimedTask) -> RewriteResult | None:
+def _execute_in_time(timed: _TimedTask) -> RewriteOutcome | None:
     """Rewrite the task's rows, or return None if it is too late to begin."""
     if timed.begins_before is not None and time.time() >= timed.begins_before:
         return None
-    return execute(timed.task)
+    return execute_rewrite(timed.task)
 
 
-def _discard(snapshot: Snapshot, outcome: RewriteResult | None) -> None:
+def _discard(snapshot: Snapshot, outcome: RewriteOutcome | None) -> None:
     if outcome is not None:
-        discard(snapshot.store, outcome)
+        discard_rewrite(snapshot.store, outcome)
 
 
 def _less(limit: int | None, used: int) -> int | None:

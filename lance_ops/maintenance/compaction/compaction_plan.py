@@ -24,7 +24,7 @@ from lance_ops.writing import MAX_BYTES_PER_FILE
 __all__ = [
     "CompactionOptions",
     "CompactionPlan",
-    "CompactionTask",
+    "RewriteTask",
     "SourceSize",
     "coverage",
     "plan_compaction",
@@ -97,7 +97,7 @@ class CompactionOptions:
 
 
 @dataclass(frozen=True)
-class CompactionTask:
+class RewriteTask:
     """Fragments of one version to rewrite as one sequence of rows; `size_bytes` in their files weigh the task."""
 
     snapshot: SnapshotReference
@@ -115,7 +115,7 @@ class CompactionPlan:
     uri: str
     read_version: int
     options: CompactionOptions
-    tasks: tuple[CompactionTask, ...]
+    tasks: tuple[RewriteTask, ...]
 
     @property
     def num_tasks(self) -> int:
@@ -127,11 +127,11 @@ class CompactionPlan:
         """What the tasks do together, each weighed by the bytes that it reads."""
         return self.job_of(self.tasks)
 
-    def job_of(self, tasks: Sequence[CompactionTask]) -> Job:
+    def job_of(self, tasks: Sequence[RewriteTask]) -> Job:
         """What some of the tasks do together."""
         return Job.on("compact", self.uri, self.read_version, tuple(task.size_bytes for task in tasks), unit="bytes")
 
-    def commits(self) -> Iterator[tuple[CompactionTask, ...]]:
+    def commits(self) -> Iterator[tuple[RewriteTask, ...]]:
         """Yield the tasks of each commit, in `max_commits` or as many as there are tasks."""
         num_commits = min(self.options.max_commits, self.num_tasks)
         bounds = [number * self.num_tasks // num_commits for number in range(num_commits + 1)] if num_commits else []
@@ -148,7 +148,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     if options.cluster_by:
         raise InvalidInput("cluster_by sorts in several stages, which compact_files runs: it has no single plan")
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
-    tasks: list[CompactionTask] = []
+    tasks: list[RewriteTask] = []
     total = SourceSize()
     groups: Iterable[list[Fragment]] = _groups(snapshot, options)
     if options.worst_first:
@@ -157,7 +157,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
         for fitting, size in _fitting(snapshot, group, total, options):
             total += size
             tasks.append(
-                CompactionTask(
+                RewriteTask(
                     SnapshotReference.of(snapshot),
                     tuple(fragment.id for fragment in fitting),
                     options.target_rows_per_fragment,

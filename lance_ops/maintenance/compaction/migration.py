@@ -7,9 +7,14 @@ from functools import partial
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.compaction.compaction import Compaction, CompactionMetrics, discard, execute
-from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, SourceSize
+from lance_ops.maintenance.compaction.compaction_plan import RewriteTask, SourceSize
 from lance_ops.maintenance.compaction.index_remap import needs_remap
+from lance_ops.maintenance.compaction.rewriting import (
+    CompactionMetrics,
+    commit_rewrites,
+    discard_rewrite,
+    execute_rewrite,
+)
 from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
@@ -28,7 +33,7 @@ class MigrationPlan:
     uri: str
     read_version: int
     file_version: FileVersion
-    tasks: tuple[CompactionTask, ...]
+    tasks: tuple[RewriteTask, ...]
 
     @property
     def job(self) -> Job:
@@ -56,7 +61,7 @@ def plan_migration(snapshot: Snapshot, file_version: FileVersion) -> MigrationPl
     check_rows_are_stored(snapshot, sum(fragment.physical_rows for fragment in old), old)
     reference = SnapshotReference.of(snapshot)
     tasks = tuple(
-        CompactionTask(
+        RewriteTask(
             reference,
             (fragment.id,),
             max(fragment.physical_rows, 1),
@@ -90,7 +95,9 @@ def migrate_files(
             return commit_operation(current, Rewrite(()), file_version=file_version), CompactionMetrics()
         job = plan.job.with_removal(partial(remove_files_of_job, current.store))
         with pinned_if_at_risk(current, snapshot):
-            rewrites = (runner or InThreads()).map(execute, plan.tasks, job, partial(discard, current.store))
-            return Compaction.commit(current, rewrites, runner=runner, file_version=file_version)
+            rewrites = (runner or InThreads()).map(
+                execute_rewrite, plan.tasks, job, partial(discard_rewrite, current.store)
+            )
+            return commit_rewrites(current, rewrites, runner=runner, file_version=file_version)
 
     return retry_conflicts(snapshot, attempt, conflict_retries)

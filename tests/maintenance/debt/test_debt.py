@@ -15,8 +15,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import InvalidInput, RetryableConflict, StoreError
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupStats
-from lance_ops.maintenance.compaction import CompactionOptions, RewrittenFragments
-from lance_ops.maintenance.compaction.compaction import Compaction
+from lance_ops.maintenance.compaction import CompactionOptions, RewriteOutcome, commit_rewrites, compacting
 from lance_ops.maintenance.debt import (
     DebtPolicy,
     PaymentStatus,
@@ -231,16 +230,16 @@ def test_a_compaction_that_is_planned_again_stays_within_its_price(make: Make, m
     dataset = make(8)
     policy = DebtPolicy(Rates(run_cost_bytes=1), NO_LIMITS)
     chosen = {fragment.fragment_id for fragment in dataset.get_fragments()}
-    commit, tried = Compaction.commit, []
+    commit, tried = commit_rewrites, []
 
-    def conflict_once(snapshot: Snapshot, rewrites: Sequence[RewrittenFragments], **options: Any) -> Any:
+    def conflict_once(snapshot: Snapshot, rewrites: Sequence[RewriteOutcome], **options: Any) -> Any:
         tried.append({old.id for each in rewrites for old in each.old_fragments})
         if len(tried) == 1:
             lance_ops.write_dataset(rows(0, 1000), dataset.uri, mode="append")
             raise RetryableConflict("another writer was first")
         return commit(snapshot, rewrites, **options)
 
-    monkeypatch.setattr(Compaction, "commit", conflict_once)
+    monkeypatch.setattr(compacting, "commit_rewrites", conflict_once)
     paid = pay_debt(dataset.snapshot, policy)
     assert [step.key for step in paid.steps] == ["compact"]
     assert tried == [chosen, chosen]

@@ -32,8 +32,8 @@ from lance_ops.maintenance.compaction.clustering.range_sort import (
     read_addresses,
 )
 from lance_ops.maintenance.compaction.clustering.reordered_rows import NewOrder, ReorderedRows
-from lance_ops.maintenance.compaction.compaction import CompactionMetrics, MovedRows, commit_moved_rows
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.compaction.rewriting import CompactionMetrics, MovedRows, commit_moved_rows
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store

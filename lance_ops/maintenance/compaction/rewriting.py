@@ -1,8 +1,8 @@
 """Merge small fragments, drop deleted rows, and remap the indices.
 
-    Compaction.plan(snapshot, options) -> CompactionPlan     pure
-    execute(task) -> RewriteResult                           any process: reads live rows in order, writes new fragments
-    Compaction.commit(snapshot, rewrites) -> metrics         reserves fragment ids, remaps indices, one Rewrite
+    plan_compaction(snapshot, options) -> CompactionPlan       pure
+    execute_rewrite(task) -> RewriteOutcome                    any process: writes the live rows to new fragments
+    commit_rewrites(snapshot, rewrites) -> new snapshot, metrics      reserves ids, remaps the indices, one Rewrite
 
 A commit of its own reserves fragment ids, because the remapped indices must name the new fragments before the rewrite
 is committed. The rewrite is committed against the *planned* version: rows that were deleted since then are deleted in
@@ -21,7 +21,7 @@ from pyroaring import BitMap
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.compaction.compaction_plan import CompactionTask, plan_compaction
+from lance_ops.maintenance.compaction.compaction_plan import RewriteTask
 from lance_ops.maintenance.compaction.index_remap import IndexRemap
 from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.maintenance.compaction.rewritten_lineage import copy_lineage
@@ -35,14 +35,13 @@ from lance_ops.transactions import PendingFiles, ReserveFragments, Rewrite, Rewr
 from lance_ops.writing import FragmentLimits, FragmentWriter, commit_operation
 
 __all__ = [
-    "Compaction",
     "CompactionMetrics",
     "MovedRows",
-    "RewriteResult",
+    "RewriteOutcome",
     "commit_moved_rows",
     "commit_rewrites",
-    "discard",
-    "execute",
+    "discard_rewrite",
+    "execute_rewrite",
 ]
 
 _GATHERED_BYTES = 32 << 20
@@ -79,7 +78,7 @@ class CompactionMetrics:
 
 
 @dataclass(frozen=True)
-class RewriteResult:
+class RewriteOutcome:
     """One rewritten group: the fragments read, their deletion vectors at that time, and the fragments written.
 
     The new files may not be durable until the commit syncs them.
@@ -101,36 +100,27 @@ class RewriteResult:
         )
 
 
-class Compaction:
-    """The steps of a compaction under the reference's names, for a caller that runs tasks on several machines."""
+def commit_rewrites(
+    snapshot: Snapshot,
+    rewrites: Sequence[RewriteOutcome],
+    *,
+    keep_files: bool = False,
+    runner: Runner | None = None,
+    file_version: FileVersion | None = None,
+) -> tuple[Snapshot, CompactionMetrics]:
+    """Commit rewrites that were planned on `snapshot`; see `compacting.compact_files` for the errors.
 
-    plan = staticmethod(plan_compaction)
-
-    @staticmethod
-    def commit(
-        snapshot: Snapshot,
-        rewrites: Sequence[RewriteResult],
-        *,
-        keep_files: bool = False,
-        runner: Runner | None = None,
-        file_version: FileVersion | None = None,
-    ) -> tuple[Snapshot, CompactionMetrics]:
-        """Commit rewrites that were planned on `snapshot`; see `compacting.compact_files` for the errors.
-
-        On a definite failure every file of the rewrites is deleted, unless `keep_files`. A caller that may commit the
-        same rewrites twice must keep them, because the version of the first commit names them. Tasks of the runner
-        remap large indices; without one, this process remaps them all. `file_version` becomes that of new files of the
-        table.
-        """
-        if not rewrites:
-            return snapshot, CompactionMetrics()
-        pending = _pending(snapshot.store, rewrites)
-        pending = pending.kept_on_failure() if keep_files else pending
-        num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
-        made = commit_moved_rows(
-            snapshot, pending, num_new, lambda first: _moved(rewrites, first), runner, file_version
-        )
-        return made, _metrics(rewrites)
+    On a definite failure every file of the rewrites is deleted, unless `keep_files`. A caller that may commit the same
+    rewrites twice must keep them, because the version of the first commit names them. Tasks of the runner remap large
+    indices; without one, this process remaps them all. `file_version` becomes that of new files of the table.
+    """
+    if not rewrites:
+        return snapshot, CompactionMetrics()
+    pending = _pending(snapshot.store, rewrites)
+    pending = pending.kept_on_failure() if keep_files else pending
+    num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
+    made = commit_moved_rows(snapshot, pending, num_new, lambda first: _moved(rewrites, first), runner, file_version)
+    return made, _metrics(rewrites)
 
 
 class MovedRows(NamedTuple):
@@ -160,7 +150,7 @@ def commit_moved_rows(
         return _commit_beside_indices(snapshot, reserved, moved.groups, remap, pending, file_version)
 
 
-def execute(task: CompactionTask) -> RewriteResult:
+def execute_rewrite(task: RewriteTask) -> RewriteOutcome:
     """Rewrite the task's live rows, in order, into new fragments; stable row ids are kept."""
     snapshot = task.snapshot.open()
     limits = FragmentLimits(task.target_rows_per_fragment, task.max_bytes_per_file)
@@ -172,7 +162,7 @@ def execute(task: CompactionTask) -> RewriteResult:
         new = tuple(writer.finish())
         if snapshot.manifest.uses_stable_row_ids:
             new = copy_lineage(snapshot, fragments, new)
-        return RewriteResult(snapshot.version, fragments, deleted, new)
+        return RewriteOutcome(snapshot.version, fragments, deleted, new)
 
 
 def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -224,7 +214,7 @@ def _commit_beside_indices(
                 raise
 
 
-def _moved(rewrites: Sequence[RewriteResult], first_id: int) -> MovedRows:
+def _moved(rewrites: Sequence[RewriteOutcome], first_id: int) -> MovedRows:
     numbered = []
     for rewrite in rewrites:
         fragments = tuple(
@@ -236,21 +226,18 @@ def _moved(rewrites: Sequence[RewriteResult], first_id: int) -> MovedRows:
     return MovedRows(groups, RowAddressMap(tuple(rewrite.moved() for rewrite in numbered)))
 
 
-def discard(store: Store, rewrite: RewriteResult) -> None:
+def discard_rewrite(store: Store, rewrite: RewriteOutcome) -> None:
     """Delete the files that a task wrote."""
     _pending(store, [rewrite]).abandon()
 
 
-def _pending(store: Store, rewrites: Sequence[RewriteResult]) -> PendingFiles:
-    """Return the files that tasks wrote: `execute` leaves them unsynced."""
+def _pending(store: Store, rewrites: Sequence[RewriteOutcome]) -> PendingFiles:
+    """Return the files that tasks wrote: `execute_rewrite` leaves them unsynced."""
     new = (fragment for rewrite in rewrites for fragment in rewrite.new_fragments)
     return PendingFiles.of_fragments(FileLocations(store), new, durable=False)
 
 
-def _metrics(rewrites: Sequence[RewriteResult]) -> CompactionMetrics:
+def _metrics(rewrites: Sequence[RewriteOutcome]) -> CompactionMetrics:
     old = [fragment for rewrite in rewrites for fragment in rewrite.old_fragments]
     new = [fragment for rewrite in rewrites for fragment in rewrite.new_fragments]
     return CompactionMetrics.of(old, new)
-
-
-commit_rewrites = Compaction.commit
