@@ -310,14 +310,25 @@ def test_entries_are_cut_at_whole_pages() -> None:
 
 def test_work_of_any_size_has_a_bounded_number_of_tasks() -> None:
     sizes = TaskSizes()
-    assert sizes.each(1) == sizes.task_bytes
-    assert -(-(1 << 45) // sizes.each(1 << 45)) == sizes.max_tasks
+    assert sizes.each(1, 2) == sizes.task_bytes
+    assert -(-(1 << 45) // sizes.each(1 << 45, 2)) == sizes.max_tasks
+
+
+@pytest.mark.parametrize(
+    ("num_tasks", "num_slots", "wanted"), [(5, 2, 6), (6, 2, 6), (2, 8, 2), (9, 8, 16), (25, 3, 25), (1024, 300, 900)]
+)
+def test_the_last_round_of_a_few_is_full(num_tasks: int, num_slots: int, wanted: int) -> None:
+    sizes = TaskSizes(task_bytes=1000)
+    work = IndexWork(tuple((number, 1000, 1000) for number in range(num_tasks)))
+    shares = [size for _, size in cut_fragments(work, sizes.each(work.size_bytes, num_slots))]
+    assert len(shares) == wanted
+    assert sum(shares) == work.size_bytes
 
 
 def test_tasks_of_an_index_on_100_tib_have_equal_bytes_and_at_most_a_million_slices() -> None:
     sizes, fragments = TaskSizes(), tuple((number, 1 << 20, 1 << 30) for number in range(100 << 10))
     work = IndexWork(fragments)
-    shares = [size for _, size in cut_fragments(work, sizes.each(work.size_bytes))]
+    shares = [size for _, size in cut_fragments(work, sizes.each(work.size_bytes, 256))]
     assert sum(shares) == 100 << 40
     assert max(shares) <= 100 << 30
     assert len(shares) ** 2 <= 1 << 20
@@ -326,7 +337,7 @@ def test_tasks_of_an_index_on_100_tib_have_equal_bytes_and_at_most_a_million_sli
 def test_an_index_on_little_has_tasks_of_the_usual_size() -> None:
     work = IndexWork(((0, 1 << 20, 1 << 30),))
     sizes = TaskSizes()
-    assert len(list(cut_fragments(work, sizes.each(work.size_bytes)))) == 16
+    assert len(list(cut_fragments(work, sizes.each(work.size_bytes, 2)))) == 16
 
 
 def test_deleted_offsets_travel_as_a_bitmap() -> None:

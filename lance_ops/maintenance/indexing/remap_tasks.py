@@ -33,6 +33,6 @@ def remap_segment(
         size = entry_bytes(segment, kind.num_entries(index))
         if size >= sizes.least_remap_bytes:
             build = TaskBuild(snapshot, kind, field, runner, sizes, "remap index of")
-            tasks = [*build.plan_entries(index, Copying(moves=moves), sizes.each(size))]
+            tasks = [*build.plan_entries(index, Copying(moves=moves), build.task_bytes(size))]
             return build.run(tasks, store_out, durable=False)
     return index.remap(moves, store_out)

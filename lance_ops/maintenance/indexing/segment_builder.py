@@ -40,7 +40,7 @@ class SegmentBuilder:
             if work.size_bytes >= self._sizes.least_bytes:
                 check_rows_are_stored(snapshot, work.num_rows, snapshot.fragments, FREE_SORTED_ROWS)
                 build = TaskBuild(snapshot, kind, field, self._runner, self._sizes, "index")
-                files = build.run([*build.plan_rows(work, row_key, self._sizes.each(work.size_bytes))], store_out)
+                files = build.run([*build.plan_rows(work, row_key, build.task_bytes(work.size_bytes))], store_out)
                 return _metadata(snapshot, kind, field, name, index_id, files)
         files = kind.train(training_rows(snapshot, field, None, row_key), field, store_out)
         return _metadata(snapshot, kind, field, name, index_id, files)
@@ -77,8 +77,8 @@ class SegmentBuilder:
         total = work.size_bytes + sum(entry_bytes(each.metadata, kind.num_entries(each)) for each in segments)
         if total < self._sizes.least_bytes:
             return None
-        task_bytes = self._sizes.each(total)
         build = TaskBuild(snapshot, kind, field, self._runner, self._sizes, "extend index of")
+        task_bytes = build.task_bytes(total)
         claims = zip(segments, claimed_fragments(segments, snapshot.fragments_by_id), strict=True)
         copies = [
             task

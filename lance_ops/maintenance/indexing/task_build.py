@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias
 from pyroaring import FrozenBitMap
 
 from lance_ops.committers import open_root
+from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.core.records import dataclass
@@ -30,7 +31,7 @@ from lance_ops.indices import DistributedIndexType, IndexQuery, LoadedIndex, Mer
 from lance_ops.maintenance.indexing.task_shares import IndexWork, TaskSizes, cut_entries, cut_fragments, entry_bytes
 from lance_ops.maintenance.indexing.training_rows import RowRange, training_rows_in_task
 from lance_ops.reading import open_index
-from lance_ops.runners import Job, Runner
+from lance_ops.runners import Job, Runner, RunnerWithSlots
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
@@ -120,6 +121,12 @@ class TaskBuild:
     verb: str
     scratch: str = field(default_factory=lambda: f"{INDICES_DIR}/{uuid.uuid4()}")
 
+    def task_bytes(self, total_bytes: int) -> int:
+        """Return the bytes of each task for work of a size, as the runner's slots have it."""
+        runner = self.runner
+        num_slots = runner.num_slots() if isinstance(runner, RunnerWithSlots) else available_cores()
+        return self.sizes.each(total_bytes, num_slots)
+
     def plan_rows(self, work: IndexWork, row_key: RowKey, task_bytes: int) -> Iterator[RowsTask]:
         """Yield the tasks that index rows of fragments, in the fragments' order."""
         reference = SnapshotReference.of(self.snapshot)
@@ -156,7 +163,7 @@ class TaskBuild:
 
     def _rows_per_share(self, partials: Sequence[PartialIndex]) -> int:
         num_rows, size = sum(each.num_rows for each in partials), sum(each.decoded_bytes for each in partials)
-        return max(1, num_rows * self.sizes.each(size) // max(size, 1))
+        return max(1, num_rows * self.task_bytes(size) // max(size, 1))
 
     def _job(self, verb: str, weights: tuple[int, ...], unit: Literal["bytes", "rows"]) -> Job:
         return Job.on(verb, self.snapshot.uri, self.snapshot.version, weights, unit=unit)

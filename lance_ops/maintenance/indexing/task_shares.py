@@ -17,6 +17,7 @@ from lance_ops.table import IndexMetadata
 __all__ = ["IndexWork", "TaskSizes", "cut_entries", "cut_fragments", "entry_bytes", "measure"]
 
 _ADDRESS_BYTES = 8
+_FEW_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,17 @@ class TaskSizes:
     task_bytes: int = 64 << 20
     max_tasks: int = 1024
 
-    def each(self, total_bytes: int) -> int:
-        """Return the bytes of each task for work of a size."""
-        return max(self.task_bytes, -(-total_bytes // self.max_tasks), 1)
+    def each(self, total_bytes: int, num_slots: int) -> int:
+        """Return the bytes of each task for work of a size that `num_slots` tasks do at once.
+
+        Work of a few rounds is cut into as many tasks as fill the last round, too: otherwise most slots wait in it.
+        """
+        each = max(self.task_bytes, -(-total_bytes // self.max_tasks), 1)
+        num_tasks = -(-total_bytes // each)
+        if not num_slots < num_tasks < _FEW_ROUNDS * num_slots:
+            return each
+        rounds = min(-(-num_tasks // num_slots), self.max_tasks // num_slots)
+        return -(-total_bytes // (rounds * num_slots))
 
 
 @dataclass(frozen=True)
@@ -76,13 +85,13 @@ def entry_bytes(segment: IndexMetadata, num_entries: int) -> int:
 
 
 def cut_fragments(work: IndexWork, task_bytes: int) -> Iterator[tuple[tuple[RowRange, ...], int]]:
-    """Yield ranges of rows of about `task_bytes` together, with their bytes; large fragments are cut."""
+    """Yield ranges of rows of `task_bytes` or a little more together, with their bytes; large fragments are cut."""
     ranges: list[RowRange] = []
     filled = 0
     for fragment_id, num_rows, size in work.fragments:
         start = 0
         while start < num_rows:
-            room = max(1, (task_bytes - filled) * num_rows // max(size, 1))
+            room = max(1, -(-(task_bytes - filled) * num_rows // max(size, 1)))
             stop = min(num_rows, start + room)
             ranges.append((fragment_id, start, stop))
             filled += (stop - start) * size // num_rows

@@ -236,8 +236,10 @@ def _run_empty_tasks(bench: Bench) -> int:
     return len(numbers)
 
 
-def _against_threads(name: str, run: Callable[[Bench, str, Runner], object], prepare: Callable[[Bench], str]) -> Case:
-    """Return the case that compares a verb on Spark with the same verb on threads of the driver."""
+def _against_threads(
+    name: str, run: Callable[[Bench, str, Runner], object], prepare: Callable[[Bench], str], num_jobs: int = 0
+) -> Case:
+    """Return the case that compares a verb on Spark, of so many jobs, with the same verb on threads of the driver."""
     return Case(
         name,
         "ours on threads",
@@ -245,6 +247,7 @@ def _against_threads(name: str, run: Callable[[Bench, str, Runner], object], pre
         lambda bench, uri: run(bench, uri, OnSpark(bench.session)),
         lambda bench, uri: run(bench, uri, InThreads()),
         prepare,
+        bound=(lambda bench: [_run_empty_tasks(bench) for _ in range(num_jobs)]) if num_jobs else None,
     )
 
 
@@ -287,10 +290,11 @@ ALL_CASES = (
     Case("compaction with remap", "pylance", {WARM: 1 / 1.5}, _compact, _compact_by_reference, _fragments),
     _against_threads("BTREE", lambda bench, uri, runner: _index(uri, runner), _copy),
     _against_threads("merge of 1% of the rows", lambda bench, uri, runner: _merge(uri, bench.changes, runner), _copy),
-    _against_threads("BTREE of the long table", lambda bench, uri, runner: _index(uri, runner), _copy_long),
+    _against_threads("BTREE of the long table", lambda bench, uri, runner: _index(uri, runner), _copy_long, num_jobs=2),
     _against_threads(
         "merge of 1% of the long table",
         lambda bench, uri, runner: _merge(uri, bench.long_changes, runner),
         _copy_long,
+        num_jobs=1,
     ),
 )
