@@ -34,6 +34,7 @@ from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, projected_sizes
 from lance_ops.table import Fragment
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import Delete, InsertedKeys, PendingFiles, Update, remove_files_of_job
 from lance_ops.writing import UpdatedRowWriter, choose_file_version, commit_operation, write_deletion_files
 
@@ -210,8 +211,8 @@ class _Chosen:
 
     def add_serialized(self, offsets: Mapping[int, bytes]) -> None:
         """Add rows of an outcome."""
-        for fragment_id, data in offsets.items():
-            self._add(fragment_id, BitMap.deserialize(data))
+        for fragment_id, rows in join_bitmaps([offsets]).items():
+            self._add(fragment_id, rows)
 
     def chosen_twice(self, other: _Chosen) -> int | None:
         """Return the address of a row that was added twice, or is in the other rows, too; None if there is none."""
@@ -285,7 +286,7 @@ def _joined(keys: Sequence[bytes | None]) -> bytes | None:
     """Return the filter of the keys of several parts; None if a part has none."""
     if not keys or None in keys:
         return None
-    return InsertedKeys.join([InsertedKeys.decode(each) for each in keys if each is not None]).encode()
+    return InsertedKeys.join_encoded([each for each in keys if each is not None])
 
 
 def _together(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ A deletion file has all deleted rows of its fragment, earlier ones too. A fragme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyroaring import BitMap
 
@@ -19,6 +19,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import Delete
 from lance_ops.writing import TaskShare, commit_operation, share_rows, write_deletion_files
 
@@ -29,7 +30,6 @@ __all__ = [
     "commit_deletion",
     "delete",
     "find_rows",
-    "offsets_by_fragment",
     "plan_deletion",
     "truncate",
 ]
@@ -106,15 +106,6 @@ def find_rows(task: DeletionTask) -> FoundRows:
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 
 
-def offsets_by_fragment(outcomes: Iterable[FoundRows]) -> dict[int, BitMap]:
-    """Return the physical offsets that all tasks found, by fragment."""
-    offsets: dict[int, BitMap] = {}
-    for outcome in outcomes:
-        for fragment_id, data in outcome.offsets.items():
-            offsets.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
-    return offsets
-
-
 def commit_deletion(
     plan: DeletionPlan,
     found: Sequence[FoundRows],
@@ -122,7 +113,7 @@ def commit_deletion(
     runner: Runner | None = None,
 ) -> tuple[Snapshot, int]:
     """Write the deletion files, by `runner` as `write_deletion_files` does, and commit; see `delete`."""
-    snapshot, offsets = plan.snapshot, offsets_by_fragment(found)
+    snapshot, offsets = plan.snapshot, join_bitmaps(each.offsets for each in found)
     if not offsets:
         return snapshot, 0
     deletions = write_deletion_files(snapshot, offsets, runner)

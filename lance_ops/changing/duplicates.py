@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lance_ops.changing import merge_insert
 from lance_ops.changing.merge_insert import by_tasks
@@ -30,7 +29,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.reading import scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, projected_sizes
-from lance_ops.table.rows import NO_CODE, bitmap_of
+from lance_ops.table.rows import NO_CODE, bitmap_of, join_bitmaps
 from lance_ops.transactions import REPLACES_PREFIX, Delete
 from lance_ops.writing import TaskShare, commit_operation, share_rows, write_deletion_files
 
@@ -118,10 +117,8 @@ def delete_duplicates(
 
     Nothing is committed if no key has several rows. Raises as `find_duplicates`, and `RetryableConflict` as `delete`.
     """
-    offsets: dict[int, BitMap] = {}
-    for part in _grouped(snapshot, on, None, runner, 0, keep, sizes):
-        for fragment_id, data in part.surplus.items():
-            offsets.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
+    parts = _grouped(snapshot, on, None, runner, 0, keep, sizes)
+    offsets = join_bitmaps(part.surplus for part in parts)
     if not offsets:
         return snapshot, 0
     deletions = write_deletion_files(snapshot, offsets, runner)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from lance_ops.changing.deletion import find_rows, offsets_by_fragment, plan_deletion
+from lance_ops.changing.deletion import find_rows, plan_deletion
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
@@ -24,6 +24,7 @@ from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.refs import keeping_version
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import REPLACES_PREFIX, Abandonable, PendingFiles, Update
 from lance_ops.writing import (
     WrittenDeletions,
@@ -93,7 +94,7 @@ def replace_matching(
 
 def _find(current: Snapshot, predicate: Predicate, runner: Runner) -> dict[int, BitMap]:
     plan = plan_deletion(current, predicate)
-    return offsets_by_fragment(runner.map(find_rows, plan.tasks, plan.job))
+    return join_bitmaps(found.offsets for found in runner.map(find_rows, plan.tasks, plan.job))
 
 
 def _commit(

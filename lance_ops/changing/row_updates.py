@@ -26,6 +26,7 @@ from lance_ops.reading import ScannedRows, offset_array
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import PendingFiles, Update, remove_files_of_job
 from lance_ops.writing import (
     TaskShare,
@@ -178,11 +179,7 @@ def commit_update(
     runner: Runner | None = None,
 ) -> tuple[Snapshot, int]:
     """Write the deletion files, as `write_deletion_files` does with `runner`, and commit; see `update`."""
-    snapshot = plan.snapshot
-    offsets: dict[int, BitMap] = {}
-    for outcome in outcomes:  # several may have rows of one fragment
-        for fragment_id, replaced in outcome.offsets.items():
-            offsets.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(replaced))
+    snapshot, offsets = plan.snapshot, join_bitmaps(each.offsets for each in outcomes)
     if not offsets:
         return snapshot, 0
     pending = _pending(snapshot, outcomes)

@@ -15,7 +15,6 @@ from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lance_ops.changing import columns as column_changes
 from lance_ops.changing.columns import ColumnSource, ReplacedValues
@@ -32,6 +31,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScannedRows, scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import Update, UpdateMode
 from lance_ops.writing import TaskShare, commit_operation, conform_present_columns, share_rows
 
@@ -141,7 +141,7 @@ class _Sharing:
     def __init__(self, snapshot: Snapshot, ordered: Sequence[OrderedPairs], folder: str) -> None:
         self.target = SnapshotReference.of(snapshot)
         self.segments = {key: segment for each in ordered for key, segment in each.segments.items()}
-        self.offsets = {key: BitMap.deserialize(data) for each in ordered for key, data in each.offsets.items()}
+        self.offsets = join_bitmaps(each.offsets for each in ordered)
         self.num_rows = sum(each.num_rows for each in ordered)
         self._store, self._folder = snapshot.store, folder
 

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         UpdateMode,
     )
     from lance_ops.transactions.pending_files import Abandonable, PendingFiles, PendingFilesBuilder, remove_files_of_job
-    from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_commit_message
+    from lance_ops.transactions.transaction import COMMIT_MESSAGE, REASON_PROPERTY, Transaction, with_commit_message
 
 __all__ = [
     "ALL_OPERATIONS",
@@ -88,6 +88,7 @@ __all__ = [
     "COMMIT_MESSAGE",
     "MAX_RETRIES",
     "NO_TABLE",
+    "REASON_PROPERTY",
     "REPLACES_PREFIX",
     "TOKEN",
     "TOKENS_DIR",
@@ -165,6 +166,7 @@ _MODULES = {
     "MAX_RETRIES": "committing",
     "NO_TABLE": "next_version",
     "REPLACES_PREFIX": "committed",
+    "REASON_PROPERTY": "transaction",
     "TOKEN": "committed",
     "TOKENS_DIR": "committed",
     "Abandonable": "pending_files",

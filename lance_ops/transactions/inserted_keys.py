@@ -51,6 +51,11 @@ class InsertedKeys:
         return replace(parts[0], bloom=np.bitwise_or.reduce(words).astype("<u4").tobytes())
 
     @classmethod
+    def join_encoded(cls, parts: Sequence[bytes]) -> bytes:
+        """Return the wire message of a filter of the keys of all parts, which are wire messages; see `join`."""
+        return cls.join([cls.decode(part) for part in parts]).encode()
+
+    @classmethod
     def decode(cls, data: bytes) -> Self:
         """Read the wire message."""
         message = transaction_pb2.Transaction.KeyExistenceFilter.FromString(data)

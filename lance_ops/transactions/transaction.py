@@ -21,9 +21,11 @@ from lance_ops.wire import parse_message, restore_unknown, unknown_fields
 if TYPE_CHECKING:
     from lance_ops.transactions.operation import Operation
 
-__all__ = ["COMMIT_MESSAGE", "StoredTransaction", "Transaction", "with_commit_message"]
+__all__ = ["COMMIT_MESSAGE", "REASON_PROPERTY", "StoredTransaction", "Transaction", "with_commit_message"]
 
 COMMIT_MESSAGE = "__lance_commit_message"
+REASON_PROPERTY = "lance_ops.reason"
+"""The property of a transaction that states why a person asked for it."""
 """The transaction property that holds the commit message."""
 
 

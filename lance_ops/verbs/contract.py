@@ -19,7 +19,7 @@ from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import TOKEN
+from lance_ops.transactions import REASON_PROPERTY, TOKEN
 from lance_ops.verbs.extent import Extent
 from lance_ops.verbs.options import options_of
 from lance_ops.verbs.own_measures import OwnMeasure
@@ -39,9 +39,6 @@ __all__ = [
     "reason_properties",
     "required_reason_properties",
 ]
-
-REASON_PROPERTY = "lance_ops.reason"
-"""The property of a transaction that states the reason for it."""
 
 Facts: TypeAlias = Mapping[str, str | int | float | bool]
 """What a verb did, by name."""

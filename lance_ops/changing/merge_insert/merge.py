@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lance_ops.blobs import take_to_rewrite
 from lance_ops.changing.columns import (
@@ -28,14 +27,14 @@ from lance_ops.changing.merge_insert.matching import Matches, MatchTask, find_ma
 from lance_ops.changing.merge_insert.merge_request import BoundMerge, MergeRequest, bind_merge, write_targets
 from lance_ops.changing.merge_insert.merged_rows import with_missing_values_kept, write_merged_rows
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.arrow import rows_at
-from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.records import dataclass
+from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ADDRESS, ScanRequest
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.table.rows import NO_CODE, bitmap_of
+from lance_ops.table.rows import NO_CODE
 from lance_ops.transactions import PendingFiles, Update, UpdateMode
 from lance_ops.writing import choose_file_version, commit_operation, write_deletion_files
 
@@ -132,7 +131,7 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
     pending = PendingFiles.of_fragments(targets.locations, new, durable=False)
     with pending.abandoned_on_failure():
         inserted_rows = encode_inserted_keys(snapshot, merge, inserted)
-        deletions = write_deletion_files(snapshot, _offsets_by_fragment(removed), runner)
+        deletions = write_deletion_files(snapshot, RowAddressSet.from_addresses(removed).bitmaps, runner)
     operation = Update(
         removed_fragment_ids=deletions.removed_fragment_ids,
         updated_fragments=deletions.updated_fragments,
@@ -161,7 +160,7 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
         old = take_to_rewrite(snapshot.verifying(), matches.updated, request).drop_columns([ROW_ADDRESS])
         values = with_missing_values_kept(values, old, merge.partial_structs)
     replaced = ReplacedValues(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
-    offsets = _offsets_by_fragment(matches.updated)
+    offsets = RowAddressSet.from_addresses(matches.updated).bitmaps
     tasks = plan_value_replacement(snapshot, replaced, list(offsets))
     files = run_backfill(snapshot, tasks, runner, plan.job)
     fragments, fields = fragments_with_replaced_values(snapshot, replaced, files)
@@ -182,12 +181,3 @@ def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Int64Array:
     is_found = np.zeros(keys.num_codes + 1, np.bool_)
     is_found[matches.found_codes] = True
     return np.flatnonzero((keys.codes == NO_CODE) | ~is_found[keys.codes])
-
-
-def _offsets_by_fragment(addresses: Uint64Array) -> dict[int, BitMap]:
-    """Return the physical offsets of row addresses, by fragment."""
-    ascending = np.sort(addresses)
-    fragments, offsets = fragment_of(ascending), offset_of(ascending).astype(np.uint32)
-    starts = np.flatnonzero(np.diff(fragments, prepend=fragments[:1] + np.uint64(1)))
-    ends = [*starts[1:], len(fragments)][: len(starts)]
-    return {int(fragments[start]): bitmap_of(offsets[start:end]) for start, end in zip(starts, ends, strict=True)}

@@ -38,7 +38,6 @@ from lance_ops.maintenance.erasure.begun_record import begin_record, interrupted
 from lance_ops.maintenance.erasure.holdings import BranchHoldings, Cause, Holdings, Search, Why
 from lance_ops.maintenance.erasure.proof import Proof, named_by_versions, prove
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
-from lance_ops.maintenance.erasure.stated_texts import REASON_PROPERTY
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
 from lance_ops.refs import (
@@ -53,7 +52,7 @@ from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import path_beneath
 from lance_ops.table import IndexMetadata
-from lance_ops.transactions import Delete, UpdateConfig, remove_files_of_job
+from lance_ops.transactions import REASON_PROPERTY, Delete, UpdateConfig, remove_files_of_job
 from lance_ops.writing import MAX_BYTES_PER_FILE, commit_operation, write_deletion_files
 
 __all__ = ["ErasureOptions", "check_permitted", "erase", "plan_erasure"]

@@ -25,6 +25,7 @@ from lance_ops.reading import ScanRequest, in_task, scan_rows
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment, FragmentList
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.writing import describe_fragment
 
 __all__ = ["FilterColumns", "FoundRows", "columns_read", "search_fragments", "search_unnamed"]
@@ -74,7 +75,7 @@ def search_fragments(
         sum(file.file_size_bytes for fragment in cut for file in fragment.files) for cut in cuts
     )
     found = runner.map(find_stored_rows, tasks, job)
-    offsets = {key: BitMap.deserialize(data) for outcome in found for key, data in outcome.offsets.items()}
+    offsets = join_bitmaps(outcome.offsets for outcome in found)
     return offsets, frozenset().union(*(outcome.values for outcome in found))
 
 

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.table import Manifest
-from lance_ops.transactions import COMMIT_MESSAGE, CommittedVersion, UpdateConfig
+from lance_ops.transactions import COMMIT_MESSAGE, REASON_PROPERTY, CommittedVersion, UpdateConfig
 
-__all__ = ["REASON_PROPERTY", "StatedTexts", "stated_texts"]
+__all__ = ["StatedTexts", "stated_texts"]
 
-REASON_PROPERTY = "lance_ops.reason"
 _WRITTEN_BY_CALLERS = frozenset({COMMIT_MESSAGE, REASON_PROPERTY})
 _RESERVED_PREFIXES = ("lance", "__lance", "arrow:")
 """Keys of the library, of the format and of Arrow begin so."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         decode_bitmap,
         decode_treemap,
         encode_bitmap,
+        join_bitmaps,
         long_runs_in,
         offsets_in,
     )
@@ -56,6 +57,7 @@ __all__ = [
     "encode_row_ids",
     "encode_uniform_versions",
     "encode_versions",
+    "join_bitmaps",
     "long_runs_in",
     "offsets_in",
 ]
@@ -85,6 +87,7 @@ _MODULES = {
     "encode_row_ids": "row_sequences",
     "encode_uniform_versions": "row_sequences",
     "encode_versions": "row_sequences",
+    "join_bitmaps": "roaring",
     "long_runs_in": "roaring",
     "offsets_in": "roaring",
 }

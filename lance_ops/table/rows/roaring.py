@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,15 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Uint32Array
 
-__all__ = ["bitmap_of", "decode_bitmap", "decode_treemap", "encode_bitmap", "long_runs_in", "offsets_in"]
+__all__ = [
+    "bitmap_of",
+    "decode_bitmap",
+    "decode_treemap",
+    "encode_bitmap",
+    "join_bitmaps",
+    "long_runs_in",
+    "offsets_in",
+]
 
 _COOKIE = 0x303A
 _COOKIE_WITH_RUNS = 0x303B
@@ -44,6 +53,18 @@ def bitmap_of(offsets: npt.NDArray[np.integer[Any]]) -> BitMap:
     """Return a bitmap of numbers below 2^32, in any order."""
     # BitMap copies an array.array whole; it iterates over any other sequence.
     return BitMap(array("I", offsets.astype(np.uint32).tobytes()))
+
+
+def join_bitmaps(parts: Iterable[Mapping[int, bytes]]) -> dict[int, BitMap]:
+    """Return for each fragment the row offsets that any of the parts has; a part holds serialized bitmaps by fragment.
+
+    Tasks give their rows in this form. Several of them may have rows of one fragment.
+    """
+    joined: dict[int, BitMap] = {}
+    for part in parts:
+        for fragment_id, data in part.items():
+            joined.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
+    return joined
 
 
 def offsets_in(bitmap: BitMap | FrozenBitMap) -> Uint32Array:

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lance_ops.changing.columns import ReplacedValues, fragments_with_replaced_values
 from lance_ops.changing.merge_insert.by_tasks.key_join import JoinedKeys, JoinTask, join_keys
@@ -48,6 +47,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored, projected_sizes
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import InsertedKeys, PendingFiles, Update, UpdateMode, remove_files_of_job
 from lance_ops.writing import choose_file_version
 
@@ -282,7 +282,7 @@ class MergeWork:
             fragments, fields = fragments_with_replaced_values(
                 snapshot, ReplacedValues(ROW_ADDRESS, no_keys, values), files
             )
-        offsets = {key: BitMap.deserialize(data) for each in written for key, data in each.updated_offsets.items()}
+        offsets = join_bitmaps(each.updated_offsets for each in written)
         operation = Update(
             updated_fragments=fragments,
             fields_modified=fields,
@@ -314,7 +314,7 @@ class MergeWork:
         if none is None:
             return None
         found = (each.inserted_keys for each in written)
-        return InsertedKeys.join([InsertedKeys.decode(keys) for keys in (none, *found) if keys is not None]).encode()
+        return InsertedKeys.join_encoded([keys for keys in (none, *found) if keys is not None])
 
 
 def _counts(joined: Sequence[JoinedKeys], num_inserted: int) -> MergeCounts:

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import pyarrow.compute as pc
-from pyroaring import BitMap
 
 from lance_ops.changing.merge_insert import MergeCounts, MergeRequest, WhenMatched
 from lance_ops.changing.merge_insert.by_tasks import SourceRows, plan_distributed_merge, prepare_distributed_merge
@@ -30,6 +29,7 @@ from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
+from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import Append, Delete, PendingFiles, exclusive_key_properties
 from lance_ops.writing import commit_operation, create_dataset, write_deletion_files
 
@@ -89,12 +89,9 @@ def _stage(batches: KeyedBatches, uri: str, schema: Schema, fragments: Sequence[
 
 def _last_rows(stage: Snapshot, keys: Sequence[str], runner: Runner) -> Snapshot:
     """Delete the staged rows whose key a later row has."""
-    found: dict[int, BitMap] = {}
     buckets = buckets_of(stage, keys)
     job = Job.on("keep the last row of each key for", stage.uri, stage.version)
-    for outcome in runner.map(find_earlier_rows, buckets, job.in_bytes(bytes_of_buckets(stage, buckets))):
-        for fragment_id, data in outcome.items():
-            found.setdefault(fragment_id, BitMap()).update(BitMap.deserialize(data))
+    found = join_bitmaps(runner.map(find_earlier_rows, buckets, job.in_bytes(bytes_of_buckets(stage, buckets))))
     if not found:
         return stage
     deletions = write_deletion_files(stage, found, runner)
