@@ -16,7 +16,7 @@ from typing import Annotated, get_origin
 import typer
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.cli import runners
+from lance_ops.cli import extras
 from lance_ops.cli.progress_bar import progress_bar
 from lance_ops.committers import with_prefixes
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput
@@ -189,7 +189,7 @@ def allow_bases(prefixes: list[str] | None) -> None:
 def runner(spark: str | None, threads: int | None = None) -> Runner:
     """Return what runs tasks, on a Spark master if the command line names one, and shows a bar on a terminal."""
     shown = progress_bar()
-    return InThreads(threads, shown) if spark is None else runners.start_spark(spark, shown)
+    return InThreads(threads, shown) if spark is None else extras.start_spark(spark, shown)
 
 
 def reference(text: str | None) -> int | str | None:

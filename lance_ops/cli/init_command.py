@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli import projects
+from lance_ops.cli import extras
 from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, storage_options
 from lance_ops.cli.output import counted, print_json, print_line
 
@@ -42,7 +42,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Write a Dagster project that ingests a landing folder and maintains tables; needs the extra `dagster`."""
-    started = projects.start_project(
+    started = extras.start_project(
         folder,
         landing=landing,
         tables=tables,
@@ -65,4 +65,4 @@ def init(
 
 def schema() -> None:
     """Print the JSON schema of a defs.yaml, of a dataset or a fleet, for editors; needs the extra `dagster`."""
-    print_json(projects.defs_schema())
+    print_json(extras.defs_schema())

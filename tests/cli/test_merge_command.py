@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.cli import runners
+from lance_ops.cli import extras
 from lance_ops.verbs import Execution, Upsert, VerbResult
 from tests.cli.calls import answer, run, text
 from tests.pickling_runner import PicklingRunner
@@ -62,7 +62,7 @@ def test_merge_takes_a_dataset_and_its_tasks_may_run_elsewhere(
         assert master == "local[2]"
         return elsewhere
 
-    monkeypatch.setattr(runners, "start_spark", started, raising=False)
+    monkeypatch.setattr(extras, "start_spark", started, raising=False)
     assert answer("merge", numbers, source, "--on", "x", "--spark", "local[2]")["num_updated_rows"] == 1
     assert answer("delete", numbers, "--keys", source, "--on", "x", "--spark", "local[2]")["num_deleted_rows"] == 2
     assert [verb for verb, _ in elsewhere.jobs] == [f"merge ({each}) into" for each in ("keys", "join", "rows")] * 2
@@ -86,7 +86,7 @@ def test_previews_and_bounds_count_by_tasks_of_spark(
     numbers: str, changes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = PicklingRunner()
-    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(extras, "start_spark", lambda *_: elsewhere, raising=False)
     by_key = ("--on", "x", "--spark", "local[2]")
 
     def jobs() -> list[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
-from lance_ops.cli import runners
+from lance_ops.cli import extras
 from lance_ops.cli.changing import change_commands
 from lance_ops.core.errors import StoreError
 from lance_ops.maintenance.cleanup import CleanupStats
@@ -151,7 +151,7 @@ def test_upkeep_stays_within_its_budget(owing: str) -> None:
 
 def test_the_tasks_of_upkeep_may_run_elsewhere(owing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = PicklingRunner()
-    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(extras, "start_spark", lambda *_: elsewhere, raising=False)
     assert answer("upkeep", owing, "--spark", "local[2]")["status"] == "done" and elsewhere.jobs
 
 

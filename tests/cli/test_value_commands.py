@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.cli import runners
+from lance_ops.cli import extras
 from lance_ops.verbs import REASON_PROPERTY
 from tests.cli.calls import answer, outcome, run, said, text
 from tests.pickling_runner import PicklingRunner
@@ -50,7 +50,7 @@ def test_add_columns_computes_them_without_a_rewrite_of_the_others(numbers: str)
 
 def test_their_tasks_may_run_elsewhere(numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = PicklingRunner()
-    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(extras, "start_spark", lambda *_: elsewhere, raising=False)
     assert answer("update", numbers, "x=1", "--where", "x = 0", "--spark", "local[2]")["num_rows_updated"] == 1
     assert answer("add-columns", numbers, "y=x", "--spark", "local[2]")["added"] == {"y": "int64"}
     assert [verb for verb, _ in elsewhere.jobs] == ["update", "add columns to"]
@@ -70,7 +70,7 @@ def test_values_of_files_go_to_the_rows_that_they_name(
     assert said("update", numbers, "--from", str(values)) == "updated 2 rows: version 3"
     assert dataset(numbers).to_table(["y"], limit=3)["y"].to_pylist() == [10, 11, None]
     elsewhere = PicklingRunner()
-    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(extras, "start_spark", lambda *_: elsewhere, raising=False)
     assert answer("update", numbers, "--from", str(values), "--spark", "local[2]")["num_rows_updated"] == 2
     assert ("stage values for", 1) in elsewhere.jobs, "a task reads the file"
     for given in ([], ["y=1", "--from", str(values)]):
@@ -93,7 +93,7 @@ def test_migrate_rewrites_the_files_of_other_versions_by_tasks(
 ) -> None:
     write_dataset(pa.table({"x": range(12)}), dataset_uri, max_rows_per_file=4, data_storage_version="2.0")
     elsewhere = PicklingRunner()
-    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(extras, "start_spark", lambda *_: elsewhere, raising=False)
     given = ("migrate", dataset_uri, "--data-storage-version", "2.1", "--spark", "local[2]")
     assert said(*given) == "rewrote 3 fragments in files of version 2.1: version 3"
     assert elsewhere.jobs == [("migrate to 2.1,", 3)]
@@ -132,7 +132,7 @@ def test_query_explains_that_an_index_is_used(numbers: str) -> None:
 
 def test_rows_are_counted_and_columns_measured_by_tasks(numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = PicklingRunner()
-    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(extras, "start_spark", lambda *_: elsewhere, raising=False)
     assert text("count", numbers) == "12 rows\n"
     assert answer("count", numbers, "x > 8", "--spark", "local[2]") == {"num_rows": 3, "version": 1}
     measured = answer("statistics", numbers, "--column", "x", "--column", "raw", "--spark", "local[2]")
@@ -144,7 +144,7 @@ def test_rows_are_counted_and_columns_measured_by_tasks(numbers: str, monkeypatc
 
 def test_duplicates_are_counted_shown_and_deleted(numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = PicklingRunner()
-    monkeypatch.setattr(runners, "start_spark", lambda *_: elsewhere, raising=False)
+    monkeypatch.setattr(extras, "start_spark", lambda *_: elsewhere, raising=False)
     dataset(numbers).update({"x": "x - x % 4"})
     assert text("duplicates", numbers, "--on", "x", "--examples", "2").split() == [
         *("3", "keys", "of", "12", "rows", "repeat", "x", "rows", "0", "4", "4", "4")

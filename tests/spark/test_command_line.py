@@ -20,8 +20,8 @@ from py4j.clientserver import ClientServerConnection
 from typer.testing import CliRunner
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.cli import app, runners
-from lance_ops.cli.runners import spark_master
+from lance_ops.cli import app, extras
+from lance_ops.cli.extras import spark_master
 from lance_ops.spark import OnSpark
 from tests.spark.recorded_jobs import RecordedJobs
 from tests.verbs.examples import EXAMPLES, Example
@@ -149,7 +149,7 @@ def test_an_interrupted_command_says_so_in_one_line_without_what_py4j_logs(
         assert isinstance(runner, OnSpark)
         return runner
 
-    monkeypatch.setattr(runners, "start_spark", start_and_interrupt)
+    monkeypatch.setattr(extras, "start_spark", start_and_interrupt)
     monkeypatch.setattr(spark_master, "OnSpark", partial(OnSpark, least_bytes=0))
     result = CliRunner().invoke(app, ["count", dataset_uri, "x > 2", "--spark", "local[2]"])
     monkeypatch.undo()

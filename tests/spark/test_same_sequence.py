@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lance_ops.api import dataset
-from lance_ops.cli.runners import spark_master
+from lance_ops.cli.extras import spark_master
 from lance_ops.maintenance.health import timeline
 from lance_ops.spark import OnSpark, sql, use_namespace, write
 from lance_ops.spark.running import row_job

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lance_ops.cli import landing
+from lance_ops.cli import extras
 from lance_ops.cli.arguments import Json
 from lance_ops.cli.output import counted, moment, number, print_json, print_line, print_table, size
 
@@ -28,10 +28,10 @@ def batches(
 
     DAGSTER_HOME names the runs.
     """
-    report = landing.report_of(declaration)
-    wanted = set(state or landing.STATES)
-    if unknown := wanted.difference(landing.STATES):
-        raise typer.BadParameter(f"{min(unknown)} is none of {', '.join(landing.STATES)}", param_hint="--state")
+    report = extras.report_of(declaration)
+    wanted = set(state or extras.STATES)
+    if unknown := wanted.difference(extras.STATES):
+        raise typer.BadParameter(f"{min(unknown)} is none of {', '.join(extras.STATES)}", param_hint="--state")
     found = [batch for batch in report.batches if batch.state.value in wanted]
     if as_json:
         print_json(
