@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         reason_properties,
     )
     from lance_ops.verbs.given_options import make_verb, options_given, parse_options
+    from lance_ops.verbs.maintenance import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
     from lance_ops.verbs.options import DeclaredOption, Option, options_of
     from lance_ops.verbs.planning import Executed, do_now, execute_plan, make_plan
     from lance_ops.verbs.references import Branch, Clone, Tag
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     )
     from lance_ops.verbs.sections import sample_of
     from lance_ops.verbs.stored_plan import StoredPlan
-    from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
 
 __all__ = [
     "ALL_VERBS",
@@ -100,13 +100,13 @@ _MODULES = {
     "AbsentTable": "contract",
     "AddColumns": "rows",
     "Branch": "references",
-    "Cleanup": "upkeep",
+    "Cleanup": "maintenance",
     "Clone": "references",
-    "Compact": "upkeep",
+    "Compact": "maintenance",
     "DeclaredOption": "options",
     "DeleteDuplicates": "rows",
     "DeleteRows": "rows",
-    "DropIndex": "upkeep",
+    "DropIndex": "maintenance",
     "Erase": "rows",
     "Executed": "planning",
     "Execution": "contract",
@@ -115,11 +115,11 @@ _MODULES = {
     "IngestedFiles": "rows",
     "Measures": "contract",
     "Preview": "contract",
-    "Migrate": "upkeep",
+    "Migrate": "maintenance",
     "Option": "options",
     "REASON_PROPERTY": "contract",
-    "Reindex": "upkeep",
-    "Repair": "upkeep",
+    "Reindex": "maintenance",
+    "Repair": "maintenance",
     "Restore": "rows",
     "Section": "contract",
     "StoredPlan": "stored_plan",
@@ -129,7 +129,7 @@ _MODULES = {
     "Upsert": "rows",
     "Verb": "contract",
     "VerbResult": "contract",
-    "Verify": "upkeep",
+    "Verify": "maintenance",
     "WhenMoved": "contract",
     "declared_schema": "rows",
     "do_now": "planning",

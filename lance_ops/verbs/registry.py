@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.verbs.contract import Verb
+from lance_ops.verbs.maintenance import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
 from lance_ops.verbs.references import Branch, Clone, Tag
 from lance_ops.verbs.rows import AddColumns, DeleteDuplicates, DeleteRows, Erase, IngestFiles, Restore, Update, Upsert
-from lance_ops.verbs.upkeep import Cleanup, Compact, DropIndex, Migrate, Reindex, Repair, Verify
 
 __all__ = ["ALL_VERBS", "verb_named"]
 

@@ -29,7 +29,7 @@ from lance_ops.maintenance.verification import (
 from lance_ops.maintenance.verification import verify as verify_snapshot
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs import Repair, Verify
-from lance_ops.verbs.upkeep import verify as verify_verb
+from lance_ops.verbs.maintenance import verify as verify_verb
 from tests.dagster.deployment import Deployment, check_results, output_metadata, values
 
 pytestmark = pytest.mark.dagster
