@@ -1,7 +1,8 @@
 """Change rows that somebody else chose: delete some, give others new values, add new ones, in one commit.
 
     ChosenRowsTask(batches) -> ChosenRowsOutcome     anywhere: new fragments, and the old rows that they replace
-    commit_chosen(task, outcomes) -> Snapshot        deletion files, many by tasks; one transaction
+    commit_chosen(snapshot, task, outcomes, predicate) -> new snapshot, numbers
+                                                     deletion files, many by tasks; one transaction
 
 A batch names each row by its address in the version, and says what happens to it. The task that gets a row to update
 reads the row's other columns and writes the whole row. So nothing is joined or shuffled here, and no row reaches the

@@ -2,7 +2,7 @@
 
     plan_deletion(snapshot, predicate) -> DeletionPlan       searches indices, and shares the rows among tasks
     find_rows(task) -> FoundRows                             anywhere: the offsets of matching rows
-    commit_deletion(plan, found, runner) -> Snapshot         deletion files, many of them by tasks; one transaction
+    commit_deletion(plan, found) -> new snapshot, number     deletion files, many of them by tasks; one transaction
 
 A deletion file has all deleted rows of its fragment, earlier ones too. A fragment without a live row leaves the table.
 """

@@ -2,7 +2,7 @@
 
     plan_update(snapshot, assignments, predicate) -> UpdatePlan    searches indices, and shares the rows among tasks
     rewrite_rows(task) -> RewrittenRows                            anywhere: new fragments, and the rows they replace
-    commit_update(plan, outcomes, runner) -> Snapshot              deletion files, many by tasks; one transaction
+    commit_update(plan, outcomes) -> new snapshot, number          deletion files, many by tasks; one transaction
 
 The rows get new addresses. In a table of stable row ids they keep their ids.
 """

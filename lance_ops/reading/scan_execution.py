@@ -26,12 +26,9 @@ from lance_ops.table import Fragment
 
 __all__ = [
     "TASK_READAHEAD",
-    "ScanPlan",
-    "ScanRequest",
     "empty_answer",
     "in_task",
     "limit_rows",
-    "plan_scan",
     "scan",
     "scan_fragments",
     "scan_rows",

@@ -20,7 +20,8 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import ColumnOrdering, Schema
 from lance_ops.file import copy_array
 from lance_ops.reading.row_columns import ROW_ADDRESS
-from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limit_rows, scan_whole
+from lance_ops.reading.scan_execution import empty_answer, limit_rows, scan_whole
+from lance_ops.reading.scan_plan import ScanRequest
 from lance_ops.reading.take import take_addresses
 from lance_ops.snapshot import FREE_SORTED_BYTES, Snapshot, limit_held_bytes
 

@@ -19,7 +19,8 @@ from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import reorder
 from lance_ops.reading.joined_fragments import read_fragments_together
-from lance_ops.reading.scan_execution import ScanRequest, empty_answer
+from lance_ops.reading.scan_execution import empty_answer
+from lance_ops.reading.scan_plan import ScanRequest
 from lance_ops.reading.scanned_rows import with_row_columns
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment

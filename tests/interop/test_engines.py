@@ -20,7 +20,7 @@ from datafusion import SessionContext
 import lance_ops
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.reading import scan_execution as scan
-from lance_ops.reading.scan_execution import ScanPlan, ScanRequest
+from lance_ops.reading.scan_plan import ScanPlan, ScanRequest, plan_scan
 from lance_ops.snapshot.snapshot import Snapshot
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -66,7 +66,7 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], str | None]]:
     """The columns and the predicate of every scan, without scans for planning."""
     found: list[tuple[list[str], str | None]] = []
-    plan: Callable[[Snapshot, ScanRequest], ScanPlan] = scan.plan_scan
+    plan: Callable[[Snapshot, ScanRequest], ScanPlan] = plan_scan
 
     def watched(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         found.append((request.schema.names, request.predicate.to_sql() if request.predicate else None))

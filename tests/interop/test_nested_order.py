@@ -13,7 +13,7 @@ import pytest
 import lance_ops
 from lance_ops.api import ColumnOrdering
 from lance_ops.errors import InvalidInput, UnsupportedFeature
-from lance_ops.reading.scan_execution import ScanRequest
+from lance_ops.reading.scan_plan import ScanRequest
 from lance_ops.reading.sorted_scan import scan_sorted
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")

@@ -12,7 +12,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import CorruptFile, InvalidInput
 from lance_ops.reading import scan_execution as scan
-from lance_ops.reading.scan_plan import ScanPlan, ScanRequest
+from lance_ops.reading.scan_plan import ScanPlan, ScanRequest, plan_scan
 from lance_ops.snapshot import Snapshot
 from tests.fragments_read import note_fragments_read
 
@@ -82,7 +82,7 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[ScanPlan]:
     """Collect the plan of each scan that reads rows."""
     found: list[ScanPlan] = []
-    plan: Callable[[Snapshot, ScanRequest], ScanPlan] = scan.plan_scan
+    plan: Callable[[Snapshot, ScanRequest], ScanPlan] = plan_scan
 
     def watched(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         found.append(plan(snapshot, request))

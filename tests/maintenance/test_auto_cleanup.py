@@ -11,7 +11,7 @@ from lance_ops import LanceOperation
 from lance_ops.errors import InvalidInput, StoreError
 from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, configured_options
-from lance_ops.maintenance.cleanup.cleanup_plan import DEFAULT_AGE, CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
 
 INTERVAL, OLDER_THAN = "lance.auto_cleanup.interval", "lance.auto_cleanup.older_than"
 RETAIN = "lance.auto_cleanup.retain_versions"

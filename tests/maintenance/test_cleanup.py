@@ -18,10 +18,12 @@ import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.cleanup import named_files, paced_deletes, version_removal
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions, CleanupPlan
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files, delete_in_place
 from lance_ops.maintenance.cleanup.version_removal import RemovedVersions
+from lance_ops.refs import UNVERIFIED_AGE
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore, ObjectInfo, path_beneath

@@ -12,7 +12,7 @@ import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.maintenance.cleanup import cleanup
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
 from lance_ops.maintenance.cleanup.version_removal import begin_protected_versions
 from lance_ops.refs.version_pins import PINS_DIR, PinnedVersions, pinned, pinned_with_later
 from tests.maintenance.conftest import rows

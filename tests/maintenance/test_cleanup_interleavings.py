@@ -18,7 +18,7 @@ from lance_ops.changing.restoration import restore
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.errors import LanceOpsError, VersionNotFound
 from lance_ops.maintenance.cleanup.cleanup import cleanup_old_versions
-from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import MemoryStore

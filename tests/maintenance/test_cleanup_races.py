@@ -17,7 +17,7 @@ from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
 from lance_ops.maintenance.compaction import compact_files, migrate_files
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.maintenance.indexing import create_scalar_index

@@ -16,7 +16,8 @@ from lance_ops.changing.deletion import find_rows, plan_deletion
 from lance_ops.errors import CorruptFile, InvalidInput, VersionNotFound
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.reading.filters import bind_filter
-from lance_ops.reading.scan_execution import ScanRequest, plan_scan, scan
+from lance_ops.reading.scan_execution import scan
+from lance_ops.reading.scan_plan import ScanRequest, plan_scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import DeletionFile, FragmentList, Manifest
 

@@ -7,7 +7,8 @@ import lance_ops
 from lance_ops.core.schema import Schema
 from lance_ops.reading.filters import bind_filter
 from lance_ops.reading.row_columns import ROW_ADDRESS
-from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows
+from lance_ops.reading.scan_execution import scan, scan_rows
+from lance_ops.reading.scan_plan import ScanRequest
 from lance_ops.reading.scanned_rows import ScannedRows, offset_array
 
 

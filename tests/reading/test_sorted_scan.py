@@ -15,7 +15,7 @@ import lance_ops
 from lance_ops.api import ColumnOrdering
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import sorted_scan
-from lance_ops.reading.scan_execution import ScanRequest
+from lance_ops.reading.scan_plan import ScanRequest
 from lance_ops.reading.sorted_scan import scan_sorted
 from tests.reading.watched_columns import count_columns
 

@@ -15,7 +15,7 @@ import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReferenceNotFound, VersionNotFound
 from lance_ops.core.file_names import branch_directory, check_branch_name
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
 from lance_ops.refs import branches as verbs
 from lance_ops.refs.branch_file import Branch, create_branch_file, list_branches
 from lance_ops.refs.branch_locations import branch_of, tagged_version

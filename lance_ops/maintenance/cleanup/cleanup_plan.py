@@ -34,9 +34,9 @@ from lance_ops.core.file_names import (
 )
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent
-from lance_ops.maintenance.cleanup.cleanup_options import DEFAULT_AGE, CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
 from lance_ops.maintenance.cleanup.listed_folders import begin_listings
-from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others
+from lance_ops.maintenance.cleanup.named_files import add_named_by_others
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 from lance_ops.maintenance.cleanup.version_classes import classify_versions
 from lance_ops.refs import (
@@ -56,13 +56,8 @@ from lance_ops.store import ObjectInfo, Store
 from lance_ops.transactions import read_manifest
 
 __all__ = [
-    "DEFAULT_AGE",
-    "UNVERIFIED_AGE",
-    "CleanupOptions",
     "CleanupPlan",
     "HeldVersions",
-    "NamedFiles",
-    "add_named_by_others",
     "begin_held_versions",
     "plan_cleanup",
 ]

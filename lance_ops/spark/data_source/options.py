@@ -10,7 +10,7 @@ rows.
     branch                            read that branch; with `version` or `timestamp`, that version of it
     filter                            SQL over the table's columns; answered here, with indices, before rows reach Spark
     columns                           names, separated by commas or as a JSON list: no others are read
-    push_filters                      `true` takes filters from the query, too: see `reading.PushingReader` first
+    push_filters                      `true` takes filters from the query, too: see `pushing_reader.PushingReader` first
     blob_handling                     `all_binary` reads blobs as bytes; `blobs_descriptions`, the default, as
                                       descriptions of where their bytes are. Blobs of files before 2.2 are bytes anyway
     with_row_id, with_row_address     `true` adds `_rowid`, `_rowaddr` (as bigint)
