@@ -99,6 +99,38 @@ def test_an_older_file_without_nulls_is_searched_moved_and_merged() -> None:
         assert len(opened(store).search(ZoneMapQuery(condition("x IS NULL")))) >= 4
 
 
+UNBOUNDED: dict[str, tuple[pa.DataType, list[Any], Any, str]] = {
+    "bytes": (pa.binary(2), [None, b"ab"] * 5, None, "x = X'6162'"),
+    "floats": (pa.float64(), [math.nan, 2.5] * 5, math.nan, "x = 2.5"),
+}
+"""Values of which a release of the reference states no usable bound, what it states instead, and a condition."""
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+@pytest.mark.parametrize(
+    ("deleted", "ends"),
+    [((0, 2, 4, 6, 8), (5,)), ((), (5, 5)), ((), (1,) * 10), ((1, 3), (2, 3, 3))],
+    ids=["of half", "cut in two", "cut in rows", "of some, cut"],
+)
+def test_a_part_of_a_zone_without_bounds_still_may_have_values(
+    name: str, deleted: tuple[int, ...], ends: tuple[int, ...]
+) -> None:
+    """The counts of the whole zone are as high as the part has rows."""
+    kind, values, bound, text = UNBOUNDED[name]
+    table = summarize([rows(values, kind=kind)], kind, 10, "x")
+    bounds = pa.array([bound], kind)
+    stated = table.rows.set_column(0, "min", bounds).set_column(1, "max", bounds)
+    new = tuple(NewFragment(7 + number, num_rows) for number, num_rows in enumerate(ends))
+    moves = RowAddressMap((RewrittenGroup((OldFragment(0, 10, deleted),), new),))
+    store = MemoryStore()
+    opened(written(replace(table, rows=stated, nulls=None)), {0}).remap(moves, store)
+    moved = opened(store)
+    for sought, place in ((text, 1), ("x IS NULL" if bound is None else "x = CAST('NaN' AS DOUBLE)", 0)):
+        places = [at for at in range(10) if at % 2 == place and at not in deleted]
+        expected = moves.remap(np.array(places, np.uint64))
+        assert set(expected) <= set(moved.search(ZoneMapQuery(condition(sought, kind))).addresses()), sought
+
+
 def test_a_rewrite_cuts_and_joins_zones() -> None:
     table = summarize([rows([0, 1, 2, 3, 4, None]), rows([9, 9], first=1 << 32)], pa.int64(), 3, "x")
     old = (OldFragment(0, 6, (1, 2)), OldFragment(1, 2))

@@ -5,8 +5,10 @@
 
 `zone_start` is the offset of a zone's first live row when the index was built. `zone_length` counts the physical rows
 from there to its last live row. `max` is NaN if a NaN is among the values. `min` is null if every value is null or NaN,
-and `max` if every value is null. The schema's metadata holds `rows_per_zone`, and `null_bitmap`: the number of the
-global buffer with the addresses of the nulls (see `row_address_tree`). Older files do not have the latter.
+and `max` if every value is null. If no bound of the values is known, both are the widest bounds of the type; in a file
+of the reference both are null or NaN, and the counts leave room for values. The schema's metadata holds
+`rows_per_zone`, and `null_bitmap`: the number of the global buffer with the addresses of the nulls (see
+`row_address_tree`). Older files do not have the latter.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.indices.sort_keys import Key
-from lance_ops.indices.zonemap.zones import Zone, bound_keys
+from lance_ops.indices.zonemap.zones import Zone, bound_keys, widest_bounds
 from lance_ops.store import Store
 from lance_ops.table import IndexFile
 from lance_ops.table.rows import decode_address_tree, encode_address_tree
@@ -63,6 +65,7 @@ class ZoneTable:
         rows_per_zone: int,
     ) -> ZoneTable:
         """Return the table of zones that are in the order of their rows."""
+        zones = [_bounded(zone, value_type) for zone in zones]
         columns = [
             _bounds([_least(zone, value_type) for zone in zones], value_type),
             _bounds([_greatest(zone) for zone in zones], value_type),
@@ -273,6 +276,17 @@ def _all_rows(table: ZoneTable, fragment_id: int) -> BitMap:
     for start, length in zip(table.starts[of_fragment].tolist(), table.lengths[of_fragment].tolist(), strict=True):
         rows.add_range(start, start + length)
     return rows
+
+
+def _bounded(zone: Zone, value_type: pa.DataType) -> Zone:
+    """Return a zone that a reader takes to have values if it may have some.
+
+    Without a bound, only the counts would say so. Those of a part of a zone may be too high.
+    """
+    if zone.has_values and zone.lower is None and zone.upper is None:
+        lower, upper = widest_bounds(value_type)
+        return replace(zone, lower=lower, upper=upper)
+    return zone
 
 
 def _least(zone: Zone, value_type: pa.DataType) -> Key | None:

@@ -84,15 +84,14 @@ def _moved(
 
 
 def _with_counts(zone: Zone, nulls: Mapping[int, BitMap] | None) -> Zone:
-    """Return a part of a zone with the number of its own nulls, and with at most as many NaNs as it has rows."""
+    """Return a part of a zone with the number of its own nulls, and with at most as many NaNs as it has rows.
+
+    If the nulls are unknown, their number is at most that of the whole zone, too. Numbers that may be too high do not
+    prove that the part has no values.
+    """
     num_rows = zone.stop - zone.start
+    part = replace(zone, null_count=min(zone.null_count, num_rows), nan_count=min(zone.nan_count, num_rows))
     if nulls is None:
-        null_count = min(zone.null_count, num_rows)
-    else:
-        null_count = nulls.get(zone.fragment_id, BitMap()).range_cardinality(zone.start, zone.stop)
-    return replace(
-        zone,
-        null_count=null_count,
-        nan_count=min(zone.nan_count, num_rows),
-        has_values=zone.has_values and null_count < num_rows,
-    )
+        return part
+    null_count = nulls.get(zone.fragment_id, BitMap()).range_cardinality(zone.start, zone.stop)
+    return replace(part, null_count=null_count, has_values=zone.has_values and null_count < num_rows)

@@ -6,6 +6,7 @@ the last of them, with the deleted rows between. Its bounds are order keys of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.indices.sort_keys import Key
 from lance_ops.table.rows import bitmap_of
 
-__all__ = ["Zone", "ZoneBuilder", "bound_keys", "joined_zones"]
+__all__ = ["Zone", "ZoneBuilder", "bound_keys", "joined_zones", "widest_bounds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,18 @@ def bound_keys(values: pa.Array) -> pa.Array:
     if pa.types.is_temporal(values.type):
         return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
     return values
+
+
+def widest_bounds(value_type: pa.DataType) -> tuple[Key, Key] | tuple[None, None]:
+    """Return bounds of all values of a type, as order keys; None for a type of which every zone with values has bounds.
+
+    The reference states no bounds of bytes of a fixed size, and some of its releases NaN for both bounds of floats.
+    """
+    if pa.types.is_floating(value_type):
+        return -math.inf, math.inf
+    if pa.types.is_fixed_size_binary(value_type):
+        return bytes(value_type.byte_width), b"\xff" * value_type.byte_width
+    return None, None
 
 
 def joined_zones(zones: Iterable[Zone], rows_per_zone: int) -> Iterator[Zone]:
