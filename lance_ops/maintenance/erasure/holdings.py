@@ -9,6 +9,7 @@ version covers it; see `searched_columns`. The other versions that name its file
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import field
 from enum import Enum
@@ -163,6 +164,7 @@ class Search:
         self._predicates: dict[Schema, Predicate | None] = {}
         self._rows: dict[FragmentFiles, dict[FilterColumns, BitMap]] = {}
         self._searched = SearchedColumns()
+        self._noted: defaultdict[Schema, set[FragmentFiles]] = defaultdict(set)
         self._values: frozenset[bytes] = frozenset()
         self._stated: dict[tuple[str, int], StatedTexts] = {}
         self._with_dropped_columns: frozenset[str] = frozenset()
@@ -280,24 +282,28 @@ class Search:
         return found
 
     def _search(self, version: Snapshot) -> None:
-        """Search the fragments of a version that no version before had, with the same columns of the filter."""
+        """Search the fragments of a version that no version before had, with the same columns of the filter.
+
+        The search of another version counts for this one. But this one may have columns that the other one lacks.
+        """
         predicate = self.filter_on(version)
         if predicate is None:
             return
-        columns = columns_read(version, predicate)
+        columns, noted = columns_read(version, predicate), self._noted[version.schema]
         files = {fragment.id: _files_of(version, fragment) for fragment in version.fragments}
         new = [fragment for fragment in version.fragments if columns not in self._rows.get(files[fragment.id], {})]
-        if not new:
-            return
-        offsets, values = search_fragments(version, predicate, new, self._runner)
-        self._values |= long_enough(values)
-        self._searched.note(version, predicate, new)
-        for fragment in new:
-            self._rows.setdefault(files[fragment.id], {})[columns] = offsets.get(fragment.id, BitMap())
+        if new:
+            offsets, values = search_fragments(version, predicate, new, self._runner)
+            self._values |= long_enough(values)
+            for fragment in new:
+                self._rows.setdefault(files[fragment.id], {})[columns] = offsets.get(fragment.id, BitMap())
+        unnoted = [fragment for fragment in version.fragments if files[fragment.id] not in noted]
+        self._searched.note(version, predicate, unnoted)
+        noted.update(files[fragment.id] for fragment in unnoted)
 
     def _why_holding(self, branch: str, version: Snapshot) -> Why | None:
         """Return why a version is taken to hold the rows in files or in indices; None if it does not."""
-        if any(_files_of(version, fragment) & self._tainted for fragment in version.fragments):
+        if self._tainted and any(_files_of(version, fragment) & self._tainted for fragment in version.fragments):
             return Why(Cause.FILES)
         if self._uncovered(version):
             return Why(Cause.UNSEARCHED)
@@ -336,6 +342,8 @@ class Search:
 
     def _suspect_fragments(self, version: Snapshot) -> BitMap:
         """Return the fragments with a file that stores the rows, or that was not searched in the form of a version."""
+        if not self._suspect:
+            return BitMap()
         return BitMap(each.id for each in version.fragments if _files_of(version, each) & self._suspect)
 
     def _are_clean(self, shown: Collection[FragmentFiles]) -> bool:

@@ -1,8 +1,12 @@
 """Tell whether the search of some versions also covers the rows of a version that the filter does not fit.
 
 A version that lacks a column of the filter shows no such row by itself. Its fragment shares the fate of a searched one
-that stores the columns which it does have in the same files. A row that was deleted before the missing column was added
-has no value there, in any version.
+that stores the columns which it does have in the same files, in a version that still has all of its columns. A row that
+was deleted before the missing column was added has no value there, in any version.
+
+If the searched version lacks one of its columns, the missing column may hold that column's values: a cast writes them
+to another file, where a row that was deleted before has null, and may give the column a new name at once. So such a
+search does not cover the version.
 
 A version that has all columns, in types that the filter does not fit, is never covered. A searched version may have
 them in other files, which hold null for a row that was deleted before they were written: a cast writes such a file.
@@ -12,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema, split_path
@@ -26,23 +30,28 @@ StoredField: TypeAlias = tuple[int, str]
 """The id of a field, and the URI of the data file that stores it."""
 
 
+class _Searched(NamedTuple):
+    """Where a searched fragment stores the filter's columns, and the ids of all fields of its version."""
+
+    stored: frozenset[StoredField]
+    field_ids: frozenset[int]
+
+
 class SearchedColumns:
     """The columns that the filter reads in the versions that it fits, and the files in which these were searched."""
 
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
-        self._files: set[str] = set()
-        self._searched: defaultdict[StoredField, set[frozenset[StoredField]]] = defaultdict(set)
+        self._searched: defaultdict[str, set[_Searched]] = defaultdict(set)
 
     def note(self, version: Snapshot, predicate: Predicate, fragments: Iterable[Fragment]) -> None:
         """Remember that these fragments of a version were searched."""
         self._paths.update(dict.fromkeys(predicate.columns()))
-        columns = columns_read(version, predicate)
+        columns, field_ids = columns_read(version, predicate), _ids(version.schema.fields)
         for fragment in fragments:
-            stored = _stored(version, fragment, columns)
-            self._files.update(uris_of(version, fragment))
-            for each in stored:
-                self._searched[each].add(stored)
+            searched = _Searched(_stored(version, fragment, columns), field_ids)
+            for uri in uris_of(version, fragment):
+                self._searched[uri].add(searched)
 
     def uncovered(self, version: Snapshot) -> list[Fragment]:
         """Return the fragments that the searches do not cover, of a version that the filter does not fit."""
@@ -50,13 +59,19 @@ class SearchedColumns:
         present = [column for column in columns if column is not None]
         if len(present) == len(columns):
             return list(version.fragments)
-        return [each for each in version.fragments if not self._covers(version, each, present)]
+        field_ids = _ids(version.schema.fields)
+        return [
+            each
+            for each in version.fragments
+            if not self._covers(uris_of(version, each), _Searched(_stored(version, each, present), field_ids))
+        ]
 
-    def _covers(self, version: Snapshot, fragment: Fragment, columns: Iterable[Field]) -> bool:
-        stored = _stored(version, fragment, columns)
-        if not stored:
-            return not self._files.isdisjoint(uris_of(version, fragment))
-        return any(stored <= searched for searched in self._searched.get(min(stored), ()))
+    def _covers(self, uris: Iterable[str], wanted: _Searched) -> bool:
+        return any(
+            wanted.stored <= searched.stored and wanted.field_ids <= searched.field_ids
+            for uri in uris
+            for searched in self._searched.get(uri, ())
+        )
 
 
 def uris_of(version: Snapshot, fragment: Fragment) -> list[str]:
@@ -82,8 +97,12 @@ def _column(schema: Schema, path: str) -> Field | None:
     return found
 
 
+def _ids(columns: Iterable[Field]) -> frozenset[int]:
+    return frozenset(field.id for column in columns for field in column.walk())
+
+
 def _stored(version: Snapshot, fragment: Fragment, columns: Iterable[Field]) -> frozenset[StoredField]:
-    ids = {field.id for column in columns for field in column.walk()}
+    ids = _ids(columns)
     return frozenset(
         (field_id, uri)
         for uri, file in zip(uris_of(version, fragment), fragment.files, strict=True)

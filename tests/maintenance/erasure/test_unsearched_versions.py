@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.maintenance.erasure import Subject, plan_erasure
+from lance_ops.maintenance.erasure import Subject, holdings, plan_erasure
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment
 
 BORN = datetime(1980, 5, 17)
 OTHER = datetime(1999, 1, 2)
@@ -133,3 +135,55 @@ def test_an_index_that_covered_a_row_deleted_before_a_cast_is_built_anew(dataset
     report = made.erase(keys=keys, on=["name", "born"], reason="request 12")
     assert report.is_proven, report.unproven
     assert report.rebuilt_indices == ("name_idx",)
+
+
+@pytest.mark.parametrize("on", [["name", "birthday"], ["birthday"]], ids="+".join)
+def test_a_row_that_was_deleted_before_a_cast_under_a_new_name_leaves_every_file(
+    dataset_uri: str, on: list[str]
+) -> None:
+    made = people(dataset_uri)
+    made.delete("name = 'Ada'")
+    made.alter_columns({"path": "born", "name": "birthday", "data_type": pa.date32()})
+    stored = files_beneath(made)
+    keys = pa.table({"name": ["Ada"], "birthday": [BORN.date()]}).select(on)
+    found = plan_erasure(made.snapshot, Subject.of_keys(keys))
+    assert {version: str(why) for version, why in found.main.holding.items()} == {
+        1: "its columns differ, so that the filter cannot search it",
+        2: "its columns differ, so that the filter cannot search it",
+        3: "it names files of a version that the filter cannot search",
+    }
+    report = made.erase(keys=keys, on=on, reason="request 12")
+    assert report.is_proven, report.unproven
+    assert set(report.removed_versions) >= {"main/1", "main/2", "main/3"}
+    assert not stored & {file.path.removeprefix("data/") for file in report.files}
+    assert made.to_table()["name"].to_pylist() == ["Bob", "Cid", "Dan"]
+
+
+def test_a_version_that_lacks_a_column_stays_if_any_searched_version_has_all_of_its_own(dataset_uri: str) -> None:
+    """The newest version reads the same files with the same columns of the keys, but has lost a column."""
+    made = people(dataset_uri)
+    made.delete("name = 'Ada'")
+    made.add_columns({"number": "arrow_cast(7, 'Int64')"})
+    made.drop_columns(["born"])
+    keys = pa.table({"name": ["Ada", "Dan"], "number": [7, 8]})
+    assert plan_erasure(made.snapshot, Subject.of_keys(keys)).is_clean
+    made.cleanup_old_versions(versions=[3])
+    assert set(plan_erasure(made.snapshot, Subject.of_keys(keys)).main.holding) == {1, 2, 4}
+
+
+def test_a_search_that_finds_nothing_looks_at_each_fragment_of_each_version_once(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = people(dataset_uri)
+    made.delete("name = 'Dan'")
+    looked: list[int] = []
+    files_of = holdings._files_of
+
+    def counted(version: Snapshot, fragment: Fragment) -> frozenset[str]:
+        looked.append(version.version)
+        return files_of(version, fragment)
+
+    monkeypatch.setattr(holdings, "_files_of", counted)
+    found = plan_erasure(made.snapshot, Subject("name = 'Eve'"))
+    assert found.is_clean
+    assert sorted(looked) == [1, 1, 2, 2, 2, 2], "the newest version is also the head"
