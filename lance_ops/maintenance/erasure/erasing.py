@@ -232,7 +232,7 @@ class _Erasing:
         self._runner = runner
         self._search = search
         self._report = report
-        self._tainted: NamedFiles | None = None
+        self._of_removed_versions: NamedFiles | None = None
         self._others: frozenset[str] = frozenset()
         self._refused: tuple[str, ...] = ()
         self._branches_with_empty_version: set[str] = set()
@@ -395,22 +395,22 @@ class _Erasing:
 
     def _remember_files(self, found: Holdings) -> None:
         """Remember the files of the versions that go: another branch's folder is not looked at by their clean-up."""
-        tainted = self._tainted = self._tainted or NamedFiles(found.main.head.uri)
+        files = self._of_removed_versions = self._of_removed_versions or NamedFiles(found.main.head.uri)
         for branch in found.branches:
             for version in branch.removable_now:
-                tainted.add(branch.head.at(version).manifest, branch.head.uri)
+                files.add(branch.head.at(version).manifest, branch.head.uri)
 
     def _sweep(self, found: Holdings) -> None:
         """Delete the files that only removed versions named; with `delete_unverified`, every file without a version."""
         if self._options.delete_unverified:
             for branch in found.branches:
                 cleanup_old_versions(branch.head, CleanupOptions(versions=(), delete_unverified=True))
-        if self._tainted is None:
+        if self._of_removed_versions is None:
             return
         store = found.main.head.store
         named = named_by_versions(found)
-        left = [*(self._tainted.paths - named.paths)]
-        for folder in self._tainted.index_folders - named.index_folders:
+        left = [*(self._of_removed_versions.paths - named.paths)]
+        for folder in self._of_removed_versions.index_folders - named.index_folders:
             if INDICES_DIR in folder.split("/"):
                 left += [info.path for info in store.list(folder)]
         for path in left:
