@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from lance_ops import indices
 from lance_ops.core import predicate
 from lance_ops.core.arrow import numbers_of
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import ColumnOrdering, Schema
 from lance_ops.file import copy_array
 from lance_ops.reading.row_columns import ROW_ADDRESS
@@ -39,10 +39,7 @@ _TAKEN_AT_ONCE = 4096
 def check_orderings(schema: Schema, orderings: Sequence[ColumnOrdering]) -> None:
     """Raise `InvalidInput` for an unknown column or one in a list, `UnsupportedFeature` for values without an order."""
     for ordering in orderings:
-        ancestors = schema.lineage(ordering.column_name)[:-1]
-        repeated = next((field for field in ancestors if not pt.is_struct(field.arrow_type)), None)
-        if repeated is not None:
-            raise InvalidInput(f"order_by {ordering.column_name!r}: {repeated.name!r} has several values in a row")
+        schema.single_valued_lineage(ordering.column_name, "order_by")
         column = _column(schema, ordering.column_name)
         if not (indices.is_sortable(column.type) or indices.is_nested_sortable(column.type)):
             raise UnsupportedFeature(f"order_by on values of {column.arrow_type}", f"column {column.name!r}")

@@ -181,6 +181,17 @@ class Schema:
             siblings = node.children
         return lineage
 
+    def single_valued_lineage(self, path: str, what: str) -> list[Field]:
+        """Return the lineage of a field with one value in a row: no field around it is a list or a map.
+
+        Raises `InvalidInput` for any other field; `what` begins its message. See `lineage`.
+        """
+        lineage = self.lineage(path)
+        repeated = next((each for each in lineage[:-1] if not pa.types.is_struct(each.arrow_type)), None)
+        if repeated is not None:
+            raise InvalidInput(f"{what} {path!r}: {repeated.name!r} has several values in a row")
+        return lineage
+
     def path_of(self, field_id: int) -> str:
         """Return the dotted path of a field, a name that holds a dot back-quoted."""
         names: list[str] = []

@@ -82,10 +82,7 @@ def cluster_columns(schema: Schema, paths: Sequence[str]) -> tuple[predicate.Col
         raise InvalidInput(f"cluster_by has {len(paths)} columns: at most {_CODE_BITS} can count")
     columns = []
     for path in paths:
-        lineage = schema.lineage(path)
-        repeated = next((field for field in lineage[:-1] if not pa.types.is_struct(field.arrow_type)), None)
-        if repeated is not None:
-            raise InvalidInput(f"cluster_by {path!r}: {repeated.name!r} has several values in a row")
+        lineage = schema.single_valued_lineage(path, "cluster_by")
         if not indices.is_sortable(lineage[-1].arrow_type):
             raise UnsupportedFeature(f"cluster_by on values of {lineage[-1].arrow_type}", f"column {path!r}")
         columns.append(predicate.Column(tuple(field.name for field in lineage), lineage[-1].arrow_type))
