@@ -22,7 +22,7 @@ from pyroaring import BitMap
 from lance_ops import indices
 from lance_ops.core import predicate as predicates
 from lance_ops.core.addresses import TOMBSTONE_ROW
-from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
 from lance_ops.indices import RowAddressSet
@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     from lance_ops.core.predicate import Predicate
     from lance_ops.indices import IndexQuery, IndexType, LoadedIndex
 
-__all__ = ["IndexLookup", "awaits_remap", "look_up", "open_index", "row_key_of", "serving_index"]
+__all__ = [
+    "IndexLookup",
+    "awaits_remap",
+    "has_index_files",
+    "is_searchable",
+    "look_up",
+    "open_index",
+    "row_key_of",
+    "serving_index",
+]
 
 
 @dataclass(frozen=True)
@@ -149,6 +158,31 @@ def awaits_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
     return any(segment.dataset_version <= version for version in reuse)
 
 
+def has_index_files(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+    """Return whether the files of a segment are beneath a root of the table, as far as its base path tells.
+
+    The dataset at the base path may have replaced the index and cleaned up: a shallow clone does not notice. Or the
+    base is no dataset, or may not be followed. Nothing is looked up for a segment without a base path.
+    """
+    try:
+        return snapshot.find_index_root(segment) is not None
+    except (UnsafePath, UnsupportedFeature):
+        return False
+
+
+def is_searchable(snapshot: Snapshot, segments: Iterable[IndexMetadata]) -> bool:
+    """Return whether each segment of an index records its coverage, has the present row addresses, and has its files.
+
+    Otherwise a scan answers in the place of the whole index. Whether its kind is read here is another question.
+    """
+    return all(
+        segment.fragment_bitmap is not None
+        and not awaits_remap(snapshot, segment)
+        and has_index_files(snapshot, segment)
+        for segment in segments
+    )
+
+
 def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
     """Return the name of an index that can answer a condition on one column; None if there is none."""
     for path, segments, index_type in _usable_indices(snapshot):
@@ -197,16 +231,13 @@ def _usable(
         first = segments[0]
         if first.is_system or len(first.fields) != 1:
             continue
-        if any(segment.fragment_bitmap is None or awaits_remap(snapshot, segment) for segment in segments):
-            continue
         try:
             for segment in segments:
                 row_key_of(snapshot, segment)
         except UnsupportedFeature:
             continue  # a scan answers instead
-        if any(segment.base_id is not None and snapshot.find_index_root(segment) is None for segment in segments):
-            continue  # the base was removed or is named wrongly
-        yield snapshot.schema.path_of(first.fields[0]), tuple(segments), indices.index_type_of(first)
+        if is_searchable(snapshot, segments):
+            yield snapshot.schema.path_of(first.fields[0]), tuple(segments), indices.index_type_of(first)
 
 
 def _search(snapshot: Snapshot, search: _IndexSearch, requested: BitMap) -> _Answer:

@@ -1,4 +1,6 @@
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +11,8 @@ from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health, rows_of_small_fragments
 from lance_ops.maintenance.health.version_timeline import timeline
+from lance_ops.table import BasePath
+from lance_ops.verbs import Reindex, do_now, make_plan
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -85,6 +89,46 @@ def test_columns_that_cannot_be_indexed_are_refused_by_name(make: Make) -> None:
     ):
         with pytest.raises(IndexNotFound, match="'gone'"):
             verb("gone")
+
+
+def test_an_index_whose_files_the_source_of_a_clone_removed_covers_nothing(make: Make, tmp_path: Path) -> None:
+    source = make(2)
+    source.create_scalar_index("key", "BTREE")
+    clone = source.shallow_clone(str(tmp_path / "clone.lance"), source.version)
+    assert health(clone.snapshot).indexed_ratio == 1.0
+    source.create_scalar_index("key", "BTREE")
+    source.cleanup_old_versions(timedelta(0))
+    clone = lance_ops.dataset(clone.uri)
+    assert "ScalarIndexQuery" not in clone.scanner(filter="key = 1").explain_plan()
+    report = health(clone.snapshot)
+    assert report.indexed_ratio == 0.0
+    assert [finding.what for finding in report.findings] == ["index key_idx does not cover 100.0% of the rows"]
+    assert make_plan(Reindex(), clone)[1].summary == "index 40 rows"
+    do_now(Reindex(), clone)
+    again = lance_ops.dataset(clone.uri)
+    assert health(again.snapshot).indexed_ratio == 1.0
+    assert "ScalarIndexQuery" in again.scanner(filter="key = 1").explain_plan()
+
+
+@pytest.mark.parametrize(("path", "is_root"), [("/elsewhere", False), ("s3://bucket/elsewhere", True)])
+def test_an_index_under_a_base_that_is_not_followed_covers_nothing(make: Make, path: str, is_root: bool) -> None:
+    dataset = make(2)
+    dataset.create_scalar_index("key", "BTREE")
+    manifest = dataset.snapshot.manifest
+    (segment,) = manifest.indices
+    bases = (BasePath(1, path, is_dataset_root=is_root),)
+    changed = replace(manifest, base_paths=bases, indices=(replace(segment, base_id=1),))
+    assert health(dataset.snapshot.with_manifest(changed)).indexed_ratio == 0.0
+
+
+@pytest.mark.parametrize("num_rows", [0, 3])
+@pytest.mark.parametrize("kind", ["BTREE", "ZONEMAP"])
+def test_values_in_a_list_cannot_be_indexed(dataset_uri: str, num_rows: int, kind: str) -> None:
+    tags = pa.array([["a", "b"], [], None][:num_rows], pa.list_(pa.string()))
+    dataset = lance_ops.write_dataset(pa.table({"tags": tags}), dataset_uri)
+    with pytest.raises(InvalidInput, match="an index on 'tags.item': 'tags' has several values in a row"):
+        dataset.create_scalar_index("tags.item", kind)
+    assert lance_ops.dataset(dataset_uri).version == 1
 
 
 def test_a_dropped_index_is_not_used(make: Make) -> None:

@@ -8,7 +8,7 @@ from itertools import groupby
 from pyroaring import BitMap
 
 from lance_ops.core.records import dataclass
-from lance_ops.reading import awaits_remap
+from lance_ops.reading import is_searchable
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
@@ -17,7 +17,10 @@ __all__ = ["IndexCoverage", "index_coverage", "indexed_ratio"]
 
 @dataclass(frozen=True)
 class IndexCoverage:
-    """The coverage of an index by all its segments together. Rows are live rows."""
+    """The coverage of an index by all its segments together. Rows are live rows.
+
+    An index covers nothing while a look-up scans in its place, because files of it are lost or its remap was deferred.
+    """
 
     name: str
     type_name: str
@@ -50,10 +53,8 @@ def indexed_ratio(coverage: Iterable[IndexCoverage]) -> float | None:
 def _coverage(snapshot: Snapshot, name: str, segments: list[IndexMetadata]) -> IndexCoverage:
     present = snapshot.fragments_by_id
     covered = BitMap()
-    for segment in segments:
-        if awaits_remap(snapshot, segment):
-            continue
-        covered |= segment.covers(present)
+    if is_searchable(snapshot, segments):
+        covered.update(*(segment.covers(present) for segment in segments))
     rows = {fragment_id: snapshot.num_live_rows(fragment) for fragment_id, fragment in present.items()}
     indexed = sum(count for fragment_id, count in rows.items() if fragment_id in covered)
     details = segments[0].details

@@ -19,7 +19,7 @@ from lance_ops.indices import IndexConfig, RowKey, index_type_for, index_type_of
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.maintenance.indexing.task_shares import TaskSizes
-from lance_ops.reading import awaits_remap, open_index, row_key_of
+from lance_ops.reading import awaits_remap, has_index_files, open_index, row_key_of
 from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -46,11 +46,11 @@ def create_scalar_index(
 
     Tasks of the runner do the work if it is large; without one, this process does it.
 
-    Raises `InvalidInput` for an unknown type or column, or a name in use with `replace` false; `UnsupportedFeature`
-    for a column that such an index cannot hold.
+    Raises `InvalidInput` for an unknown type or column, a column inside a list, or a name in use with `replace` false;
+    `UnsupportedFeature` for a column that such an index cannot hold.
     """
     kind = index_type_for(index_type)
-    kind.check(snapshot.schema.field(column))
+    kind.check(snapshot.schema.single_valued_lineage(column, "an index on")[-1])
     index_name = check_index_name(f"{column}_idx" if name is None else name)
 
     def attempt(current: Snapshot) -> Snapshot:
@@ -138,7 +138,7 @@ def _optimize(builder: SegmentBuilder, name: str, first: Snapshot, *, skip_unsup
     try:
         kind = index_type_of(segments[0])
         field = _indexed_field(snapshot, segments[0])
-        lost = any(snapshot.find_index_root(segment) is None for segment in segments)
+        lost = not all(has_index_files(snapshot, segment) for segment in segments)
         if not (missing or deferred or lost) and len(segments) == 1:
             return snapshot
         opened = [] if lost else [open_index(snapshot, segment) for segment in segments]
