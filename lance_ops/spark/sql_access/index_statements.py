@@ -41,11 +41,17 @@ def _make_index(statement: Statement, opened: LanceDataset, name: str, *, keep: 
     if kind is None and reader.accept("USING"):
         kind = reader.name("the kind of index")
     reader.end()
-    there = any(index["name"] == name for index in opened.list_indices())
+    there = _has_index(opened, name)
+    if not there:
+        try:
+            opened.create_scalar_index(column, (kind or "BTREE").upper(), name, replace=False, runner=statement.runner)
+        except InvalidInput:
+            opened.checkout_latest()
+            there = _has_index(opened, name)  # another writer made it meanwhile
+            if not there:
+                raise
     if there and not keep:
         raise InvalidInput(f"{opened.uri} has an index {name!r}: DROP INDEX, or REFRESH INDEX to extend it to new rows")
-    if not there:
-        opened.create_scalar_index(column, (kind or "BTREE").upper(), name, runner=statement.runner)
 
 
 def _refresh_index(statement: Statement) -> DataFrame:
@@ -53,7 +59,7 @@ def _refresh_index(statement: Statement) -> DataFrame:
     reader = statement.reader
     name = None if reader.peek("ON") else reader.name("the index's name")
     opened = statement.opened_after("ON")
-    if name is not None and not any(index["name"] == name for index in opened.list_indices()):
+    if name is not None and not _has_index(opened, name):
         known = ", ".join(index["name"] for index in opened.list_indices())
         raise IndexNotFound(f"{opened.uri} has no index {name!r}: there are {known or 'none'}")
     opened.optimize.optimize_indices(index_names=None if name is None else [name], runner=statement.runner)
@@ -78,8 +84,12 @@ def _alter_drop_index(statement: Statement, opened: LanceDataset) -> None:
 
 
 def _remove_index(opened: LanceDataset, name: str, *, quiet: bool) -> None:
-    if not quiet or any(index["name"] == name for index in opened.list_indices()):
+    if not quiet or _has_index(opened, name):
         opened.drop_index(name)
+
+
+def _has_index(opened: LanceDataset, name: str) -> bool:
+    return any(index["name"] == name for index in opened.list_indices())
 
 
 def _show_indices(statement: Statement) -> DataFrame:

@@ -18,6 +18,7 @@ from lance_ops.core.errors import (
     ReferenceNotFound,
     UnsupportedFeature,
 )
+from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.spark import OnSpark, sql
 from tests.spark.sql_access.shown_rows import first, stored
 
@@ -233,6 +234,29 @@ def test_indices_are_created_refreshed_shown_and_dropped(run: Any, lake: Path) -
             run(text)
     with pytest.raises(InvalidInput, match="nope is no Lance table"):
         run("DROP INDEX by_x ON nope")
+
+
+def test_an_index_that_another_session_creates_meanwhile_is_not_replaced(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = SegmentBuilder.train
+    table, waiting = lake / "numbers.lance", ["by_one", "by_two"]
+
+    def trained(*arguments: Any) -> Any:
+        made, name = train(*arguments), arguments[-1]
+        if name in waiting:
+            waiting.remove(name)
+            dataset(table).create_scalar_index("x", "BTREE", name)
+        return made
+
+    monkeypatch.setattr(SegmentBuilder, "train", trained)
+    with pytest.raises(InvalidInput, match="has an index 'by_one': DROP INDEX"):
+        run("CREATE INDEX by_one ON numbers (id)")
+    run("ALTER TABLE numbers CREATE INDEX IF NOT EXISTS by_two (id)")
+    assert {row.name: row.columns for row in run("SHOW INDEXES IN numbers").collect()} == {
+        "by_one": ["x"],
+        "by_two": ["x"],
+    }
 
 
 def test_history_detail_and_restore(run: Any, lake: Path) -> None:
