@@ -228,10 +228,9 @@ def _ids_beyond(case: Case, part: Node) -> set[int]:
     if not re.match(r"\(- |abs\(|\(.* [-+*/%] ", part.sql):
         return set()
     low, high = _limits(case.their_type(part) or pa.int64())
-    operands = {each.sql for each in part.parts}
-    exact = part.sql
-    for operand in operands:
-        exact = exact.replace(operand, f"CAST({operand} AS DECIMAL(20, 0))")
+    operands = sorted({each.sql for each in part.parts}, key=len, reverse=True)
+    whole = "|".join(rf"(?<!\w){re.escape(operand)}(?!\w)" for operand in operands)
+    exact = re.sub(whole, lambda found: f"CAST({found[0]} AS DECIMAL(20, 0))", part.sql) if operands else part.sql
     for literal in ("9223372036854775807",):
         exact = exact.replace(f" {literal})", f" CAST({literal} AS DECIMAL(20, 0)))")
     return case.where(_outside(exact, low, high)) | case.where(_outside(part.sql, low, high))
