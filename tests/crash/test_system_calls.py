@@ -23,6 +23,7 @@ import lance_ops
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.errors import DatasetNotFound, ReferenceNotFound
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
+from lance_ops.maintenance.health import index_coverage
 from lance_ops.store import LocalStore
 from tests.crash.verbs import BEFORE, BRANCH, MANIFEST_STORES, VERBS, ExitStatus, State, Workspace, table
 
@@ -138,7 +139,8 @@ def _state(workspace: Workspace) -> State:
     return State(
         _ids(dataset),
         tuple(dataset.schema.names),
-        tuple(index.name for index in dataset.describe_indices()),
+        len(dataset.get_fragments()),
+        tuple((index.name, index.num_indexed_fragments) for index in index_coverage(dataset.snapshot)),
         _ids(dataset.checkout_version((BRANCH, None))) if BRANCH in dataset.branches.list() else None,
         _other(workspace),
         tags,
@@ -232,6 +234,8 @@ def test_a_verb_stopped_at_a_system_call_commits_all_or_nothing(
     workspace = workspace.restored_from(saved)
     ended, calls = verb_server.run(workspace, verb)
     assert ended == ExitStatus.DONE and _state(workspace) == states[-1]
+    num_retained = len(workspace.open().versions())
+    assert (num_retained < 4) == (verb == "clean up")
     assert calls["fsync"] + calls["io_submit"] > 0 or verb in ("clean up", "tags"), "the commit was not synced"
     faults = [InjectedFault(call, number + 1, kill) for call, times in calls.items() for number in range(times)]
     faults = faults[::every]
@@ -245,6 +249,7 @@ def test_a_verb_stopped_at_a_system_call_commits_all_or_nothing(
         assert ended in (None, *ExitStatus), f"{fault}: ended with {ended}"
         if ended == ExitStatus.DONE:
             assert found == states[-1], fault
+            assert len(workspace.open().versions()) == num_retained, fault
         elif ended == ExitStatus.FAILED:
             assert found in states[:-1], fault
         else:
@@ -253,13 +258,15 @@ def test_a_verb_stopped_at_a_system_call_commits_all_or_nothing(
         dataset.validate()
         num_versions = len(dataset.versions())
         workspace.write(table(100, 101))
-        assert _state(workspace) == replace(found, ids=(*found.ids, 100)), fault
+        assert _state(workspace) == replace(found, ids=(*found.ids, 100), num_fragments=found.num_fragments + 1), fault
         assert len(workspace.open().versions()) == num_versions + 1
         if "branch" in verb:
             _check_the_branch_works(workspace)
         if verb in ("create", "clone"):
             _check_the_other_works(workspace, found.other)
         assert _unnamed_files(workspace, workspace.uri) == [], fault
+        for _, version in found.tags:
+            assert _ids(workspace.open().checkout_version(version)), fault
     # A run may make a call fewer than the run that was counted, so that its last call is never met.
     assert len(faults) - injected <= max(1, len(faults) // 5), "too many calls were not repeated"
     assert injected > 0

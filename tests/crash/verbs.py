@@ -20,7 +20,7 @@ from enum import IntEnum
 import pyarrow as pa
 
 import lance_ops
-from lance_ops.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.errors import CommitStateUnknown, LanceOpsError, StoreError
 from lance_ops.fragment import write_fragments
 
 __all__ = ["BEFORE", "BRANCH", "MANIFEST_STORES", "VERBS", "ExitStatus", "State", "Workspace", "table"]
@@ -60,10 +60,11 @@ class Workspace:
         return lance_ops.write_dataset(rows, uri or self.uri, mode=mode, storage_options=self.options)
 
     def create(self) -> None:
-        """Create the table with three fragments and three versions."""
+        """Create the table with three fragments; the first of four versions has other files than the newest."""
         os.mkdir(self.folder)
+        self.write(table(50, 54))
         for at in range(3):
-            self.write(table(at * 4, at * 4 + 4))
+            self.write(table(at * 4, at * 4 + 4), "append" if at else "overwrite")
 
     def restored_from(self, saved: str) -> Workspace:
         """Restore the folder from a copy; return the workspace."""
@@ -89,12 +90,13 @@ class ExitStatus(IntEnum):
 class State:
     """The ids of the rows of the table, the branch and the other dataset (None if absent).
 
-    Also the table's columns, indices, and tags with their versions.
+    Also the table's columns, fragments, indices with the fragments that they cover, and tags with their versions.
     """
 
     ids: tuple[int, ...] = tuple(range(12))
     columns: tuple[str, ...] = ("id", "text")
-    indices: tuple[str, ...] = ()
+    num_fragments: int = 3
+    indices: tuple[tuple[str, int], ...] = ()
     branch: tuple[int, ...] | None = None
     other: tuple[int, ...] | None = None
     tags: tuple[tuple[str, int], ...] = ()
@@ -135,7 +137,7 @@ def _merge(workspace: Workspace) -> None:
 
 
 def _restore(workspace: Workspace) -> None:
-    workspace.open(2).restore()
+    workspace.open(3).restore()
 
 
 def _compact(workspace: Workspace) -> None:
@@ -148,7 +150,9 @@ def _compact_with_index(workspace: Workspace) -> None:
 
 
 def _clean_up(workspace: Workspace) -> None:
-    workspace.open().cleanup_old_versions(timedelta(0), delete_unverified=True)
+    stats = workspace.open().cleanup_old_versions(timedelta(0), delete_unverified=True)
+    if stats.failed_deletes:
+        raise StoreError(f"{stats.failed_deletes} files could not be deleted")
 
 
 def _add_columns(workspace: Workspace) -> None:
@@ -180,25 +184,28 @@ def _create(workspace: Workspace) -> None:
 
 
 def _clone(workspace: Workspace) -> None:
-    workspace.open().shallow_clone(workspace.other, 2, storage_options=workspace.options)
+    workspace.open().shallow_clone(workspace.other, 3, storage_options=workspace.options)
 
 
 VERBS: dict[str, tuple[Callable[[Workspace], None], tuple[State, ...]]] = {
     "create": (_create, (State(other=(50, 51, 52, 53)),)),
-    "append": (_append, (State(tuple(range(20))),)),
-    "batch": (_batch, (State(tuple(range(20))),)),
-    "delete": (_delete, (State((0, 1, 10, 11)),)),
+    "append": (_append, (State(tuple(range(20)), num_fragments=4),)),
+    "batch": (_batch, (State(tuple(range(20)), num_fragments=5),)),
+    "delete": (_delete, (State((0, 1, 10, 11), num_fragments=2),)),
     "update": (_update, (State((*range(6), *range(26, 32))),)),
-    "merge": (_merge, (State(tuple(range(14))),)),
-    "restore": (_restore, (State(tuple(range(8))),)),
+    "merge": (_merge, (State(tuple(range(14)), num_fragments=4),)),
+    "restore": (_restore, (State(tuple(range(8)), num_fragments=2),)),
     "add columns": (_add_columns, (State(columns=("id", "text", "doubled")),)),
-    "index": (_index, (State(indices=("id_idx",)),)),
+    "index": (_index, (State(indices=(("id_idx", 3),)),)),
     "branch": (_branch, (State(branch=tuple(range(12))), State(branch=tuple(range(20))))),
     "drop branch": (_drop_branch, (State(branch=tuple(range(12))), BEFORE)),
     "tags": (_tags, (State(tags=((TAG, 1),)), State(tags=((TAG, 2),)), BEFORE)),
     "clone": (_clone, (State(other=tuple(range(8))),)),
-    "compact": (_compact, (BEFORE,)),
-    "compact with index": (_compact_with_index, (State(indices=("id_idx",)), State(indices=("id_idx",)))),
+    "compact": (_compact, (State(num_fragments=1),)),
+    "compact with index": (
+        _compact_with_index,
+        (State(indices=(("id_idx", 3),)), State(num_fragments=1, indices=(("id_idx", 1),))),
+    ),
     "clean up": (_clean_up, (BEFORE,)),
 }
 """Each verb, and the state after each of its commits if it starts from `BEFORE`."""

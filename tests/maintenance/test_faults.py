@@ -6,15 +6,18 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import lance_ops
 from lance_ops.core.file_names import TRANSACTIONS_DIR
-from lance_ops.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.errors import CommitStateUnknown, LanceOpsError, StoreError
 from lance_ops.maintenance.cleanup.named_files import NamedFiles
+from lance_ops.maintenance.health import index_coverage
 from lance_ops.refs.version_pins import PINS_DIR
 from lance_ops.runners import InThreads
 from lance_ops.store import MemoryStore, Store
@@ -27,6 +30,8 @@ Rows = list[int]
 OWN_FOLDERS = ("data", "_deletions", "_indices")
 WRITES = {"put", "put_hint", "put_if_absent", "open_writer", "write", "close", "delete", "make_durable", "copy"}
 BEFORE = list(range(12))
+KEPT = 2
+"""The version that has a tag, which reads files of its own."""
 
 
 def append(uri: str) -> None:
@@ -64,11 +69,13 @@ def reindex(uri: str) -> None:
 
 
 def restore(uri: str) -> None:
-    lance_ops.dataset(uri, version=2).restore()
+    lance_ops.dataset(uri, version=KEPT).restore()
 
 
 def clean_up(uri: str) -> None:
-    lance_ops.dataset(uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    stats = lance_ops.dataset(uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    if stats.failed_deletes:
+        raise StoreError(f"{stats.failed_deletes} files could not be deleted")
 
 
 VERBS: dict[str, tuple[Verb, Rows]] = {
@@ -83,7 +90,51 @@ VERBS: dict[str, tuple[Verb, Rows]] = {
     "restore": (restore, list(range(8))),
     "clean up": (clean_up, BEFORE),
 }
-"""What each verb does to the rows."""
+"""Each verb, and the ids of the rows after it."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What a version shows: its rows in the order of `id`, its fragments, and how many of them each index covers."""
+
+    rows: pa.Table
+    num_fragments: int
+    indexed: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, uri: str) -> State:
+        """Return the state of the newest version."""
+        dataset = lance_ops.dataset(uri)
+        indexed = tuple((each.name, each.num_indexed_fragments) for each in index_coverage(dataset.snapshot))
+        return cls(dataset.to_table().sort_by("id"), len(dataset.get_fragments()), indexed)
+
+    @property
+    def ids(self) -> Rows:
+        ids: Rows = self.rows.column("id").to_pylist()
+        return ids
+
+
+def versions(uri: str) -> list[int]:
+    return [version["version"] for version in lance_ops.dataset(uri).versions()]
+
+
+def write_template(uri: str) -> None:
+    """Write a table of three fragments, an index on two of them, a tagged version, and one that clean-up removes.
+
+    No two of these versions read the same data files.
+    """
+    lance_ops.write_dataset(rows(0, 4), uri)
+    dataset = lance_ops.write_dataset(rows(4, 8), uri, mode="append")
+    dataset.tags.create("kept", KEPT)
+    lance_ops.write_dataset(rows(300, 301), uri, mode="overwrite")
+    dataset = lance_ops.write_dataset(rows(0, 8), uri, mode="overwrite", max_rows_per_file=4)
+    dataset.create_scalar_index("key", "BTREE")
+    lance_ops.write_dataset(rows(8, 12), uri, mode="append")
+
+
+def check_kept_version(uri: str) -> None:
+    """Check that the files of the tagged version are there."""
+    assert lance_ops.dataset(uri, version="kept").to_table().column("id").to_pylist() == list(range(8))
 
 
 @pytest.fixture(autouse=True)
@@ -94,13 +145,8 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def template() -> MemoryStore:
-    """A table of three fragments, an index on two of them, and a tagged version."""
     uri = f"memory://template-{uuid.uuid4().hex}"
-    lance_ops.write_dataset(rows(0, 4), uri)
-    dataset = lance_ops.write_dataset(rows(4, 8), uri, mode="append")
-    dataset.create_scalar_index("key", "BTREE")
-    dataset.tags.create("kept", 2)
-    lance_ops.write_dataset(rows(8, 12), uri, mode="append")
+    write_template(uri)
     return MemoryStore(uri.removeprefix("memory://"))
 
 
@@ -169,29 +215,34 @@ def check_next_writer_succeeds(uri: str) -> None:
 def test_a_verb_that_fails_at_any_step_leaves_all_or_nothing(
     template: MemoryStore, monkeypatch: pytest.MonkeyPatch, name: str, when: When, crash: bool
 ) -> None:
-    verb, after = VERBS[name]
+    verb, ids = VERBS[name]
+    whole = copy_of(template)
+    verb(whole.uri)
+    before, after = State.of(template.uri), State.of(whole.uri)
+    assert after.ids == ids and (after == before) == (name == "clean up")
     files_before = own_files(template)
+    assert own_files(whole) < files_before or name != "clean up"
     for store, faulty, error in attempts(template, verb, monkeypatch, when, crash=crash):
         where = f"{faulty!r}: {error!r}"
-        found = sorted(lance_ops.dataset(store.uri).to_table().column("id").to_pylist())
+        found = State.of(store.uri)
         if error is None:
             assert found == after, where
+            assert versions(store.uri) == versions(whole.uri), where
         elif isinstance(error, CommitStateUnknown | SimulatedCrash):
-            assert found in (BEFORE, after), where
+            assert found in (before, after), where
         else:
-            assert found == BEFORE, where
+            assert found == before, where
             if when is not When.LATE and name != "clean up":
                 assert own_files(store) == files_before, where
         faulty.deliver_late()
         dataset = lance_ops.dataset(store.uri)
         dataset.validate()
-        whole = dataset.to_table()
         if not isinstance(error, CommitStateUnknown):
-            assert sorted(whole.column("id").to_pylist()) == found, where
-        assert dataset.to_table(filter="key >= 0") == whole.filter(pc.field("key") >= 0), where
-        assert lance_ops.dataset(store.uri, version="kept").count_rows() == 8, where
+            assert State.of(store.uri) == found, where
+        assert dataset.to_table(filter="key >= 0") == dataset.to_table().filter(pc.field("key") >= 0), where
         check_next_writer_succeeds(store.uri)
         check_nothing_stray(store.uri, store)
+        check_kept_version(store.uri)
 
 
 @pytest.mark.parametrize("when", When)

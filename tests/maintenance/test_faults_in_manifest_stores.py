@@ -18,12 +18,15 @@ from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
 from tests.maintenance.conftest import rows
 from tests.maintenance.test_faults import (
-    BEFORE,
     VERBS,
     WRITES,
+    State,
+    check_kept_version,
     check_nothing_stray,
     own_files,
+    versions,
     without_waiting,
+    write_template,
 )
 
 __all__ = ["without_waiting"]
@@ -97,16 +100,10 @@ class Table:
 
 @pytest.fixture(scope="module")
 def template() -> Table:
-    """A table of three fragments, an index on two of them, and a tagged version."""
     table = Table(MemoryStore(f"template-{uuid.uuid4().hex}"), Rows())
     with pytest.MonkeyPatch.context() as patch:
         table.use(patch, table.store, None)
-        uri = table.store.uri
-        lance_ops.write_dataset(rows(0, 4), uri)
-        dataset = lance_ops.write_dataset(rows(4, 8), uri, mode="append")
-        dataset.create_scalar_index("key", "BTREE")
-        dataset.tags.create("kept", 2)
-        lance_ops.write_dataset(rows(8, 12), uri, mode="append")
+        write_template(table.store.uri)
     return table
 
 
@@ -128,8 +125,10 @@ def makes_a_version(call: Call) -> bool:
 def test_a_verb_that_fails_in_its_commit_leaves_all_or_nothing(
     template: Table, monkeypatch: pytest.MonkeyPatch, name: str, when: When, crash: bool
 ) -> None:
-    after = VERBS[name][1]
-    calls = run(template.copy(), name, monkeypatch).calls
+    whole = template.copy()
+    calls = run(whole, name, monkeypatch).calls
+    (before, _), (after, kept) = seen(template, monkeypatch), seen(whole, monkeypatch)
+    assert after.ids == VERBS[name][1] and (after == before) == (name == "clean up")
     assert any(call == Call("put_if_absent", ROWS) for call in calls) or name == "clean up"
     for step, call in enumerate(calls, 1):
         if not makes_a_version(call) or not (when is When.BEFORE or call.operation in WRITES):
@@ -144,30 +143,37 @@ def test_a_verb_that_fails_in_its_commit_leaves_all_or_nothing(
             error = raised
         with monkeypatch.context() as patch:
             table.use(patch, table.store, None)
-            check(table, faulty, error, after, f"{name} at {call}, {when}: {error!r}")
+            where = f"{name} at {call}, {when}: {error!r}"
+            assert error is not None or versions(table.store.uri) == kept, where
+            check(table, faulty, error, before, after, where)
 
 
-def check(table: Table, faulty: FaultyStore, error: BaseException | None, after: list[int], where: str) -> None:
-    def ids() -> list[int]:
-        return sorted(lance_ops.dataset(table.store.uri).to_table().column("id").to_pylist())
+def seen(table: Table, monkeypatch: pytest.MonkeyPatch) -> tuple[State, list[int]]:
+    """Return the state of the newest version, and the versions."""
+    with monkeypatch.context() as patch:
+        table.use(patch, table.store, None)
+        return State.of(table.store.uri), versions(table.store.uri)
 
+
+def check(
+    table: Table, faulty: FaultyStore, error: BaseException | None, before: State, after: State, where: str
+) -> None:
+    found = State.of(table.store.uri)
     if error is None:
-        assert ids() == after, where
+        assert found == after, where
     elif isinstance(error, CommitStateUnknown | SimulatedCrash):
-        assert ids() in (BEFORE, after), where
+        assert found in (before, after), where
     else:
-        assert ids() == BEFORE, where
-    found = ids()
+        assert found == before, where
     faulty.deliver_late()
     if not isinstance(error, CommitStateUnknown):
-        assert ids() == found, where
-    found = ids()
-    before = lance_ops.dataset(table.store.uri).version
+        assert State.of(table.store.uri) == found, where
+    ids, version = State.of(table.store.uri).ids, lance_ops.dataset(table.store.uri).version
     made = lance_ops.write_dataset(rows(900, 901), table.store.uri, mode="append")
-    assert made.version == before + 1 and ids() == sorted([*found, 900]), where
+    assert made.version == version + 1 and State.of(table.store.uri).ids == [*ids, 900], where
     made.validate()
-    assert lance_ops.dataset(table.store.uri, version="kept").count_rows() == 8, where
     check_nothing_stray(table.store.uri, table.store)
+    check_kept_version(table.store.uri)
     names = [info.path for info in table.store.list(VERSIONS_DIR) if not info.path.endswith(".manifest")]
     assert names == [], f"{where}: staged manifests are left"
     assert own_files(table.store)
