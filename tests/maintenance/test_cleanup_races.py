@@ -252,6 +252,9 @@ def test_an_index_is_committed_beside_writers_that_clean_up_after_each_commit(
     again = lance_ops.dataset(dataset.uri)
     again.validate()
     assert again.count_rows() == 103
+    assert again.stats.index_stats("id_idx")["num_indexed_rows"] == 100
+    assert "ScalarIndexQuery" in again.scanner(filter="id = 3").explain_plan()
+    assert again.to_table(["id"], filter="id = 3")["id"].to_pylist() == [3]
 
 
 def test_an_attempt_after_a_lost_one_keeps_its_version(make: Make) -> None:

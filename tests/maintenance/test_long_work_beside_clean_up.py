@@ -82,6 +82,11 @@ WORK: dict[str, Callable[[lance_ops.LanceDataset, CountedJobs], object]] = {
 }
 
 
+def sorted_rows(uri: str) -> pa.Table:
+    """Return the rows that the traffic did not append."""
+    return lance_ops.dataset(uri).to_table(filter="id != 1000").sort_by([("id", "ascending"), ("text", "ascending")])
+
+
 CONFLICT_WITH_APPENDS = {"add columns": set_config, "a wider type": set_config}
 
 
@@ -95,6 +100,7 @@ def test_long_work_needs_one_attempt_beside_writers_that_clean_up(make: Make, tm
     WORK[work](lance_ops.dataset(quiet), alone)
     WORK[work](lance_ops.dataset(dataset.uri), beside)
     assert beside.num_jobs == alone.num_jobs > 0
+    assert sorted_rows(dataset.uri) == sorted_rows(quiet)
     assert list(dataset.snapshot.store.list(PINS_DIR)) == []
     lance_ops.dataset(dataset.uri).validate()
 
