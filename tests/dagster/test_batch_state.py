@@ -176,6 +176,20 @@ def test_with_overwrite_a_batch_that_waits_behind_a_newer_one_is_superseded() ->
     }
 
 
+@pytest.mark.parametrize("ready", [(), (batch("b", minute=1),)])
+@pytest.mark.parametrize("source", ["partitions", "held"])
+def test_with_overwrite_all_batches_before_the_one_that_is_rewritten_are_superseded(
+    ready: tuple[LandedBatch, ...], source: str
+) -> None:
+    raw = {"schema_mode": "overwrite", "marker": "_OK"}
+    old, newest = batch("a"), batch("c", size_bytes=11, minute=2)
+    begun: dict[str, Any] = {"partitions": ["c"], "held": held(batch("c"))}
+    found = judged(*ready, waiting=(old, newest), raw=raw, now=START + timedelta(hours=25), **{source: begun[source]})
+    states = {key: (state, is_settled) for key, (state, _, is_settled) in found.items()}
+    assert states.pop("c") == ("waiting", False)
+    assert states == dict.fromkeys(("a", *(each.key for each in ready)), ("superseded", True))
+
+
 def test_batches_whose_files_are_gone_are_shown_and_unsettled_if_so_declared() -> None:
     sources: dict[str, Any] = {"held": held(batch("in"), batch("day=0123456789ab")), "partitions": ["in", "out"]}
     kept = judged(**sources)

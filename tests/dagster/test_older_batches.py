@@ -4,26 +4,62 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dagster.deployment import Deploy
+from lance_ops.dagster.ops.landed_batches import landed_files
+from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.test_lacking_files import BY_DAY
 
 pytestmark = pytest.mark.dagster
 
 
-@pytest.mark.parametrize("why", ["it lacks a file", "it is being written"])
-def test_no_older_batch_becomes_the_table_while_the_newest_one_waits(deploy: Deploy, why: str) -> None:
-    deployed = deploy(raw={"key": BY_DAY, "glob": "**/*.parquet", "schema_mode": "overwrite", "settle_seconds": 60})
-    for day in "12":
-        (deployed.landing / f"day={day}").mkdir()
-    deployed.land("day=1/a", range(3))
-    deployed.land("day=2/a", range(5))
-    deployed.tick()
-    assert deployed.data.count_rows() == 5
+@pytest.fixture
+def deployed(deploy: Deploy) -> Deployment:
+    """A deployment with a folder for each of three days."""
+    made = deploy(raw={"key": BY_DAY, "glob": "**/*.parquet", "schema_mode": "overwrite", "settle_seconds": 60})
+    for day in "012":
+        (made.landing / f"day={day}").mkdir()
+    return made
 
+
+def let_wait(deployed: Deployment, why: str = "it is being written") -> None:
+    """Have the files of day 2 change and not be complete."""
     path = deployed.land("day=2/a", range(6))
     if why == "it lacks a file":
         (deployed.landing / "day=2" / "b.parquet").symlink_to("nowhere")
     else:
         path.touch()
+
+
+@pytest.mark.parametrize("why", ["it lacks a file", "it is being written"])
+def test_no_older_batch_becomes_the_table_while_the_newest_one_waits(deployed: Deployment, why: str) -> None:
+    deployed.land("day=1/a", range(3))
+    deployed.land("day=2/a", range(5))
     deployed.tick()
     assert deployed.data.count_rows() == 5
+    let_wait(deployed, why)
+    deployed.tick()
+    assert deployed.data.count_rows() == 5
+
+
+def test_a_lost_instance_lets_no_older_batch_become_the_table_while_the_newest_one_waits(deployed: Deployment) -> None:
+    deployed.land("day=1/a", range(3))
+    deployed.land("day=2/a", range(5))
+    deployed.tick()
+    deployed.instance.delete_dynamic_partition(deployed.names.of("batches"), "2")
+    deployed.location.cursors.clear()
+    let_wait(deployed)
+    assert deployed.tick().run_requests == ()
+    assert deployed.data.count_rows() == 5
+
+
+@pytest.mark.parametrize("was_asked_for", [True, False])
+def test_the_verb_takes_no_older_batch_while_one_that_was_asked_for_waits(
+    deployed: Deployment, was_asked_for: bool
+) -> None:
+    deployed.land("day=0/a", range(2))
+    deployed.tick()
+    deployed.land("day=1/a", range(3))
+    let_wait(deployed)
+    if was_asked_for:
+        deployed.instance.add_dynamic_partitions(deployed.names.of("batches"), ["2"])
+    chosen = landed_files(deployed.config, deployed.data.snapshot, deployed.instance, {})
+    assert set(chosen["batches"].values()) == (set() if was_asked_for else {"1"})

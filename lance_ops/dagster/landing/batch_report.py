@@ -76,7 +76,7 @@ def batch_states(
         tokens = {key: batch.token for key, batch in held.items()}
         asked = [
             other
-            for batch in landing.wanted(raw, (*known, *held))
+            for batch in landing.wanted(raw, known, held)
             if (other := batch.batch_to_request(tokens, raw.changed)) is not None
         ]
         refused = refusals(instance, names, asked)

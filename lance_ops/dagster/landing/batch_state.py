@@ -165,9 +165,8 @@ class _Judge:
         self._partitions = evidence.partitions or ()
         self._late = late_batches({key: each for key, each in evidence.held.items() if not self._is_later_content(key)})
         self._only_newest = raw.schema_mode is SchemaMode.OVERWRITE
-        wanted = landing.wanted(raw, (*self._partitions, *evidence.held))
-        self._wanted = {batch.key for batch in wanted}
-        self._newest = wanted[0] if self._only_newest and wanted else None
+        self._wanted = {batch.key for batch in landing.wanted(raw, self._partitions, evidence.held)}
+        self._newest = landing.newest(self._partitions, evidence.held) if self._only_newest else None
 
     def is_plain(self, batch: LandedBatch) -> bool:
         """Return whether the state is `INGESTED` and there is nothing else to say."""

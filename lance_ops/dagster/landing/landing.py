@@ -135,17 +135,25 @@ class Landing:
     seconds: float = 0.0
     """How long the listing took, with the grouping."""
 
-    def wanted(self, raw: RawFiles, begun: Iterable[str]) -> tuple[LandedBatch, ...]:
-        """Return the ready batches whose rows belong into the table: all, or the newest if that is the whole table.
+    def newest(self, known: Iterable[str], held: Iterable[str]) -> LandedBatch | None:
+        """Return the newest batch that is ready, or that waits after it was asked for or ingested.
 
-        `begun` are the keys of batches that were asked for or are in the table. If one of them is newer and waits, as
-        for a file that is set aside, an older batch must not become the whole table in its place.
+        `known` are Dagster's keys of batches that were asked for, and `held` the keys of those in the table.
+        """
+        newest = self.ready[-1] if self.ready else None
+        newer = {batch.key: batch for batch in self.waiting if newest is None or batch.order > newest.order}
+        begun = (newer.get(key) or newer.get(original_key(key)) for key in (*known, *held)) if newer else ()
+        return max(filter(None, begun), key=attrgetter("order"), default=newest)
+
+    def wanted(self, raw: RawFiles, known: Iterable[str], held: Iterable[str]) -> tuple[LandedBatch, ...]:
+        """Return the ready batches whose rows belong into the table: all, or the `newest` if that is the whole table.
+
+        If the newest batch waits, as for a file that is set aside, no older one must become the whole table instead.
         """
         if raw.schema_mode is not SchemaMode.OVERWRITE:
             return self.ready
-        newest = self.ready[-1:]
-        newer = {batch.key for batch in self.waiting if newest and batch.order > newest[0].order}
-        return () if any(key in newer or original_key(key) in newer for key in begun) else newest
+        newest = self.newest(known, held)
+        return tuple(batch for batch in self.ready[-1:] if batch is newest)
 
     def why_lacking(self, key: str) -> str | None:
         """Return why a batch lacks a file, also for the key of its changed content; None if it lacks none."""

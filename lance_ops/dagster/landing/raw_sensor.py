@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.core.lazy_import import collector_paused
+from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals, reported_changes
 from lance_ops.dagster.landing.batch_runs import (
@@ -34,7 +35,7 @@ from lance_ops.dagster.landing.tick import (
     batches_to_compare,
     plan_tick,
 )
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.maintenance import IngestedBatch, ingested_batches
 from lance_ops.maintenance.ingest import printable
@@ -88,15 +89,16 @@ def _decide(
     known = instance.get_dynamic_partitions(names.of("batches"))
     compares_all = cursor.is_comparison_due(now)
     failed = found = failed_runs(instance, names, known, now, only_last_day=not compares_all)
-    ready = landing.wanted(raw, known)
-    held: dict[str, IngestedBatch] = {}
+    open_newest = opening_once(config)
+    only_newest = raw.schema_mode is SchemaMode.OVERWRITE
+    held = _held(open_newest) if only_newest and landing.waiting else {}  # Dagster may have lost what it asked for
+    ready = landing.wanted(raw, known, held)
     again: dict[str, str] = {}
     rewritten: dict[str, int] = {}
     mended: set[str] = set()
     compared = batches_to_compare(ready, known, None if compares_all else cursor.watermark, _originals(failed))
     if compared:
-        snapshot = open_if_exists(config)
-        held = ingested_batches(snapshot) if snapshot else {}
+        held = _held(open_newest)
         absent = [batch for batch in compared if batch.key not in held] if compares_all else []
         recorded = instance.get_materialized_partitions(names.batches) if absent else set()
         absent = [batch for batch in absent if batch.key not in recorded]
@@ -126,6 +128,11 @@ def _decide(
     )
     reported = reported_changes(instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
+
+
+def _held(open_newest: OpenNewest) -> dict[str, IngestedBatch]:
+    snapshot = open_newest()
+    return ingested_batches(snapshot) if snapshot else {}
 
 
 def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:

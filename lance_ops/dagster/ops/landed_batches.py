@@ -85,11 +85,12 @@ def landed_files(
                 raise InvalidInput(f"only: batch {key} is not complete: {reason}")
         chosen = list(found.values())
     else:
+        names = DatasetNames(config.name)
         held = {key: each.token for key, each in ingested_batches(snapshot).items()} if snapshot else {}
-        wanted = landing.wanted(raw, held)
+        wanted = landing.wanted(raw, instance.get_dynamic_partitions(names.of("batches")), held)
         asked = (batch.batch_to_request(held, raw.changed) for batch in wanted)
         chosen = _first([batch for batch in asked if batch is not None], raw.max_files_per_tick)
-        recorded = instance.get_materialized_partitions(DatasetNames(config.name).batches) if held else set()
+        recorded = instance.get_materialized_partitions(names.batches) if held else set()
         spelled = (each for batch in wanted for each in (batch, batch.as_changed()) if each.key not in recorded)
         unrecorded = [batch for batch in spelled if held.get(batch.key) == batch.token]
         chosen += _first(unrecorded, raw.max_files_per_tick)
