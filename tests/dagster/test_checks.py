@@ -79,6 +79,21 @@ def test_recorded_batches_that_the_table_has_pass(deployment: Deployment) -> Non
     assert evaluation.metadata["lance/held"].value == 1
 
 
+def test_a_batch_whose_partition_was_deleted_may_stay_away(deployment: Deployment) -> None:
+    for key in "ab":
+        deployment.land(key, range(3))
+        deployment.tick()
+    deployment.data.checkout_version(1).restore()
+    (deployment.landing / "b.parquet").unlink()
+    red = deployment.check()["batches_exactly_once"]
+    assert not red.passed and "not in the dataset: b; materialize these partitions" in (red.description or "")
+    for key in "ba":
+        deployment.instance.delete_dynamic_partition(deployment.names.of("batches"), key)
+        green = deployment.check()["batches_exactly_once"]
+        assert green.passed
+        assert green.description == "every recorded batch is in the dataset once", "a is in the table all the same"
+
+
 def test_an_audit_tells_lost_unrecorded_and_doubled_batches_apart() -> None:
     history = [summary(1, "Overwrite", "a"), summary(2, "Append", "b"), summary(3, "Append", "b")]
     audit = audit_batches({"a", "b", "gone"}, {"a", "b", "extra"}, history)

@@ -62,7 +62,7 @@ def head_evaluators(
     ]
     if config.raw is not None:
         recorded = _recorded_batches(instance, config) | ingested
-        found.append(CheckEvaluator((_BATCHES,), lambda: [_evaluate_batches(config, recorded, open_newest)]))
+        found.append(CheckEvaluator((_BATCHES,), lambda: [_evaluate_batches(instance, config, recorded, open_newest)]))
     if config.health.hours_without_version is not None:
         found.append(CheckEvaluator((FRESH,), lambda: [freshness(instance, config, open_newest).evaluation(head)]))
     return found
@@ -88,7 +88,8 @@ class BatchAudit:
         if self.doubled:
             parts.append(f"ingested twice: {_listed(self.doubled)}; restore a version before, ingest again")
         if self.lost:
-            parts.append(f"recorded and not in the dataset: {_listed(self.lost)}; materialize these partitions again")
+            remedy = "materialize these partitions again, or delete those that may stay away"
+            parts.append(f"recorded and not in the dataset: {_listed(self.lost)}; {remedy}")
         if self.unrecorded:
             parts.append(f"in the dataset and not recorded: {_listed(self.unrecorded)}; materialize them, a no-op")
         return ". ".join(parts) or "every recorded batch is in the dataset once"
@@ -111,7 +112,7 @@ def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         recorded = _recorded_batches(context.instance, config)
-        return check_result_of(_evaluate_batches(config, recorded, opening_once(config)))
+        return check_result_of(_evaluate_batches(context.instance, config, recorded, opening_once(config)))
 
     return _check(config, batches_exactly_once, _BATCHES, "Each recorded batch is in the history, and only once.")
 
@@ -121,7 +122,7 @@ def _recorded_batches(instance: dg.DagsterInstance, config: DatasetConfig) -> Ab
 
 
 def _evaluate_batches(
-    config: DatasetConfig, recorded: AbstractSet[str], open_newest: OpenNewest
+    instance: dg.DagsterInstance, config: DatasetConfig, recorded: AbstractSet[str], open_newest: OpenNewest
 ) -> dg.AssetCheckEvaluation:
     names = DatasetNames(config.name)
     try:
@@ -137,6 +138,9 @@ def _evaluate_batches(
         )
     if config.landing().schema_mode is SchemaMode.OVERWRITE:
         recorded = recorded & held.keys()  # the newest batch takes the others out
+    else:
+        known = instance.get_dynamic_partitions(names.of("batches"))
+        recorded = recorded & {*known, *held}  # a batch whose partition was deleted may stay away
     audit = audit_batches(recorded, held.keys(), history)
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
