@@ -40,6 +40,7 @@ __all__ = [
     "has_checkpoint",
     "ingested_batches",
     "recorded_event",
+    "taken_out_batches",
 ]
 
 _CHECKPOINT_DIR = "_lance_ops/batches"
@@ -80,9 +81,20 @@ def batches_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
     """Return by key the batches whose rows are in the table at this version."""
+    return _held(_events(snapshot), snapshot.version)
+
+
+def taken_out_batches(snapshot: Snapshot) -> set[str]:
+    """Return the keys of batches that restores and overwrites took out of the table, and that did not come back."""
+    events = _events(snapshot)
+    return {key for event in events for key in event.batches} - _held(events, snapshot.version).keys()
+
+
+def _held(events: Iterable[BatchEvent], version: int) -> dict[str, IngestedBatch]:
+    """Return the batches in the table at a version, by its events up to then, the newest first."""
     found: dict[str, IngestedBatch] = {}
-    newest_valid = snapshot.version
-    for event in _events(snapshot):
+    newest_valid = version
+    for event in events:
         if event.version > newest_valid:
             continue
         for key, token in event.batches.items():

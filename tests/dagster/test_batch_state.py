@@ -66,7 +66,7 @@ def test_a_batch_s_state_is_the_furthest_that_a_source_knows_of() -> None:
         ),
         "taken": (
             "failed",
-            "a restore or an overwrite took it out, and none is under way: materialize partition taken",
+            "a restore or an overwrite took it out, and no run is under way: materialize partition taken",
             False,
         ),
         "asked": ("requested", "its run has not ended", True),
@@ -127,6 +127,10 @@ def test_only_a_batch_of_which_nothing_but_a_run_is_missing_is_doubtful() -> Non
         failed={"failed": FailedRuns("1234-5", 1)},
     )
     report = judge_batches(RawFiles.model_validate({"uri": "/in"}), Landing(tuple(batches), ()), evidence, START)
+    reasons = {each.key: each.reason for each in report.unsettled}
+    assert (
+        reasons["lost"] == "no run of it is found: the sensor asks for it within minutes, or materialize partition lost"
+    )
     assert {each.key: each.is_doubtful for each in report.unsettled} == {"failed": False, "lost": True, "taken": False}
 
 

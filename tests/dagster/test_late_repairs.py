@@ -191,6 +191,44 @@ def test_the_failed_runs_are_found_once_for_a_report_and_for_a_tick_that_compare
     assert len(found) == 2 and with_lost_run.data.count_rows() == 5
 
 
+def test_a_batch_whose_run_was_never_launched_is_asked_for(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("lost", "running"):
+        deployment.land(key, range(3))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["running", "lost"])
+    add_run(deployment, "running", dg.DagsterRunStatus.STARTED)
+    handled(deployment)
+    assert deployment.tick().runs == (), "the next comparison finds it"
+    assert "no run of it is found: the sensor asks for it" in state(deployment, "lost")[1]
+    days_later(monkeypatch, 3)
+    (asked,) = deployment.tick().run_requests
+    assert asked.partition_key == "lost" and state(deployment, "lost")[0] == "ingested"
+    days_later(monkeypatch, 6)
+    assert deployment.tick().run_requests == ()
+
+
+@pytest.mark.parametrize("end", ["a", "d"])
+def test_the_other_batches_of_a_failed_run_are_asked_for_after_its_first_or_last_partition_was_deleted(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    deployment = deploy(raw={"bad": "refuse"})
+    for key in "abcd":
+        deployment.land(key, range(2))
+    path = deployment.landing / f"{end}.parquet"
+    landed_at = path.stat().st_mtime
+    path.write_bytes(b"junk")
+    os.utime(path, (landed_at, landed_at))
+    (failed,) = deployment.tick(raise_on_error=False).runs
+    assert not failed.success
+    path.unlink()
+    deployment.instance.delete_dynamic_partition(deployment.names.of("batches"), end)
+    days_later(monkeypatch, 3)
+    deployment.tick()
+    assert deployment.data.count_rows() == 6
+    assert not batch_states(deployment.config, deployment.instance).unsettled
+
+
 def test_a_batch_that_a_restore_took_out_is_not_asked_for_because_a_run_failed_before(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,3 +244,17 @@ def test_a_batch_that_a_restore_took_out_is_not_asked_for_because_a_run_failed_b
     assert "a restore or an overwrite took it out" in state(deployment, "a")[1]
     version = deployment.data.version
     assert deployment.tick().runs == () and deployment.data.version == version
+
+
+def test_a_batch_that_a_restore_took_out_is_not_asked_for_though_dagster_has_no_record_of_it_any_more(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in "ab":
+        deployment.land(key, range(3))
+        deployment.tick()
+    deployment.data.checkout_version(1).restore()
+    for run in deployment.instance.get_runs():
+        deployment.instance.delete_run(run.run_id)
+    assert not deployment.instance.get_materialized_partitions(deployment.names.batches)
+    days_later(monkeypatch, 3)
+    assert deployment.tick().run_requests == () and deployment.data.count_rows() == 3

@@ -196,11 +196,16 @@ class _Judge:
         was_taken_out = asked.key in evidence.recorded and not is_replacing
         if asked.key in evidence.mended and not (is_given_up or was_taken_out):
             return self._status(batch, BatchState.LANDED, "mended since it was set aside: the sensor asks for it next")
-        reason = "a restore or an overwrite took it out" if was_taken_out else "no run of it ended well"
+        if was_taken_out:
+            reason = "a restore or an overwrite took it out, and no run is under way:"
+        elif is_given_up:
+            reason = "no run of it ended well, and none is under way:"
+        else:
+            reason = "no run of it is found: the sensor asks for it within minutes, or"
         return self._status(
             batch,
             BatchState.FAILED,
-            f"{reason}, and none is under way: materialize partition {asked.key}",
+            f"{reason} materialize partition {asked.key}",
             is_settled=False,
             is_doubtful=not was_taken_out,
         )

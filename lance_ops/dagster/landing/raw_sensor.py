@@ -37,7 +37,7 @@ from lance_ops.dagster.landing.tick import (
 )
 from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
-from lance_ops.maintenance import IngestedBatch, ingested_batches
+from lance_ops.maintenance import IngestedBatch, ingested_batches, taken_out_batches
 from lance_ops.maintenance.ingest import printable
 
 __all__ = ["build_raw_sensor"]
@@ -88,6 +88,9 @@ def _decide(
     names, raw = DatasetNames(config.name), config.landing()
     known = instance.get_dynamic_partitions(names.of("batches"))
     compares_all = cursor.is_comparison_due(now)
+    # A batch moves on from a run under way to a failed one, or into the table. The sources are read in this order, so
+    # that a batch which is in none of them has no run.
+    running = running_batches(instance, names, known, now) if compares_all and known else set()
     failed = found = failed_runs(instance, names, known, now, only_last_day=not compares_all)
     open_newest = opening_once(config)
     only_newest = raw.schema_mode is SchemaMode.OVERWRITE
@@ -95,26 +98,23 @@ def _decide(
     ready = landing.wanted(raw, known, held)
     again: dict[str, str] = {}
     rewritten: dict[str, int] = {}
-    mended: set[str] = set()
+    without_run: set[str] = set()
     compared = batches_to_compare(ready, known, None if compares_all else cursor.watermark, _originals(failed))
     if compared:
         held = _held(open_newest)
         absent = [batch for batch in compared if batch.key not in held] if compares_all else []
         recorded = instance.get_materialized_partitions(names.batches) if absent else set()
-        absent = [batch for batch in absent if batch.key not in recorded]
         failed = without_removed_batches(failed, recorded, held)
+        absent = _never_held([batch for batch in absent if batch.key not in recorded | running], open_newest)
         retried = _originals(failed)
         asked = _asked_for([batch for batch in compared if batch.key in retried or batch.key in held], held, raw)
-        running = running_batches(instance, names, known, now) if asked or absent else set()
-        absent = [batch for batch in absent if batch.key not in running]
-        refused = refusals(instance, names, [*(batch for _, batch in asked), *absent])
-        mended = {batch.key for batch in absent if batch.key in refused.mended}
-        asked += [(batch, batch) for batch in absent if batch.key in mended]
+        asked += [(batch, batch) for batch in absent if batch.key not in retried]
         if asked and not compares_all:
-            found = failed_runs(instance, names, known, now)
+            running, found = running_batches(instance, names, known, now), failed_runs(instance, names, known, now)
+        refused = refusals(instance, names, [batch for _, batch in asked])
         left_alone = {*running, *refused.reasons, *_given_up(instance, names, known, asked, found, now)}
         again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
-        mended -= left_alone | {key for key, runs in failed.items() if runs.are_many}
+        without_run = {batch.key for batch in absent} - left_alone - failed.keys()
     tick = plan_tick(
         ready,
         known,
@@ -124,7 +124,7 @@ def _decide(
         changed=raw.changed,
         failed=again,
         rewritten=rewritten,
-        mended=mended,
+        without_run=without_run,
     )
     reported = reported_changes(instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
@@ -133,6 +133,13 @@ def _decide(
 def _held(open_newest: OpenNewest) -> dict[str, IngestedBatch]:
     snapshot = open_newest()
     return ingested_batches(snapshot) if snapshot else {}
+
+
+def _never_held(absent: Sequence[LandedBatch], open_newest: OpenNewest) -> list[LandedBatch]:
+    """Return the batches without those that were in the table and were taken out: only a person asks for them."""
+    snapshot = open_newest() if absent else None
+    taken_out = taken_out_batches(snapshot) if snapshot else ()
+    return [batch for batch in absent if batch.key not in taken_out]
 
 
 def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:

@@ -8,7 +8,9 @@ lacks it.
 
 A known batch at or below the watermark is taken as handled, except every five minutes, when all known batches are
 compared with the dataset's history. This finds files that were rewritten with an older time, as copies that keep times
-do, also those of batches that were set aside before, and batches whose runs failed while the sensor was off.
+do, also those of batches that were set aside before, and batches whose runs failed while the sensor was off. It finds
+batches without any run, too: a daemon may die after it has added a tick's partitions, and a range of partitions tells
+its batches no more once its first or last partition is deleted.
 """
 
 from __future__ import annotations
@@ -183,19 +185,19 @@ def plan_tick(
     changed: Changed = "refuse",
     failed: Mapping[str, str] | None = None,
     rewritten: Mapping[str, int] | None = None,
-    mended: Collection[str] = (),
+    without_run: Collection[str] = (),
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
     `known` are Dagster's keys in its own order. `ingested` maps the keys of `batches_to_compare` to the tokens that the
     dataset's history holds. `failed` maps keys of batches, also those that they had before they changed, to the runs
-    that failed to ingest them. `rewritten` are `rewritten_batches`. `mended` are keys of batches that the table
-    lacks, and whose content was set aside before it was mended. A tick takes at least one batch, however many files it
-    has.
+    that failed to ingest them. `rewritten` are `rewritten_batches`. `without_run` are keys of batches that the table
+    lacks, and of which no run is found that was asked for their content. A tick takes at least one batch, however many
+    files it has.
     """
     failed, rewritten = failed or {}, rewritten or {}
     known_keys = set(known)
-    compared = {batch.key for batch in batches_to_compare(ready, known, watermark, {*failed, *rewritten, *mended})}
+    compared = {batch.key for batch in batches_to_compare(ready, known, watermark, {*failed, *rewritten, *without_run})}
     candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in compared]
     wanted: list[LandedBatch] = []
     differing: list[LandedBatch] = []
