@@ -85,7 +85,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "fleet": changing.fleet,
     "batches": looking.batches,
     "verify": looking.verify,
-    "repair": looking.repair,
+    "repair": changing.repair,
     "delete": changing.delete,
     "update": changing.update,
     "add-columns": changing.add_columns,

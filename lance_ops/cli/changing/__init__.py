@@ -12,6 +12,7 @@ from lance_ops.cli.changing.ingest_command import ingest_files
 from lance_ops.cli.changing.merge_command import merge
 from lance_ops.cli.changing.migrate_command import migrate
 from lance_ops.cli.changing.plan_commands import execute, list_verbs, plan
+from lance_ops.cli.changing.repair_command import repair
 from lance_ops.cli.changing.tag_commands import tags_app
 from lance_ops.cli.changing.upkeep_command import upkeep
 from lance_ops.cli.changing.value_commands import add_columns, update
@@ -33,6 +34,7 @@ __all__ = [
     "migrate",
     "plan",
     "reindex",
+    "repair",
     "restore",
     "tags_app",
     "update",
