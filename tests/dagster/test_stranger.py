@@ -34,14 +34,14 @@ MOST_SECONDS = 300
 
 def section() -> str:
     """Return the README's section on a dataset of one's own."""
-    _, _, rest = (REPOSITORY / "README.md").read_text().partition("## Ten lines for your own\n")
+    _, _, rest = (REPOSITORY / "README.md").read_text().partition("## A dataset of your own files\n")
     return rest.partition("\n## ")[0]
 
 
 def commands() -> list[list[str]]:
     """Return the section's commands, which stand before what they write."""
     before = section().partition("```")[0]
-    return [shlex.split(line) for line in re.findall(r"^ {4}(\S.*)$", before, re.MULTILINE)]
+    return [shlex.split(line, comments=True) for line in re.findall(r"^ {4}(\S.*)$", before, re.MULTILINE)]
 
 
 def seconds_of_children() -> float:
