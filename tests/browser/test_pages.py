@@ -33,7 +33,7 @@ def test_an_erasure_ends_with_a_report_that_proves_it(look: Look, background_run
     expect(path).to_be_visible()
     (report,) = (look.live.root / "lake" / "people.lance" / "_lance_ops" / "erasures").glob("*.html")
     page.goto(report.as_uri())
-    expect(page.get_by_text("proven", exact=False).first).to_be_visible()
+    expect(page.get_by_text("Proven: no remaining file").first).to_be_visible()
     assert "anna" not in page.inner_text("body")
     look.keep("erasure")
     assert look.live.table("people").count_rows("customer = 'anna'") == 0
