@@ -25,6 +25,7 @@ from lance_ops.cli.extras import spark_master
 from lance_ops.spark import OnSpark
 from tests.spark.recorded_jobs import RecordedJobs
 from tests.verbs.examples import EXAMPLES, Example
+from tests.verbs.living import expected_after, found_after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,6 +116,7 @@ def test_a_command_that_changes_rows_runs_its_tasks_on_the_workers(
     assert seen.descriptions, "no task ran on Spark"
     newest = dataset(dataset_uri)
     assert (newest.version, newest.count_rows()) == (version + example.num_commits, example.num_rows)
+    assert found_after(dataset_uri, tmp_path) == expected_after(example)
 
 
 @pytest.mark.parametrize("line", [line for lines in OTHERS.values() for line in lines], ids=lambda line: line.words)

@@ -16,7 +16,7 @@ from lance_ops.api import dataset
 from lance_ops.verbs import ALL_VERBS, Clone, Measures, Repair, StoredPlan, Verb, Verify, make_plan, options_of
 from tests.cli.calls import answer
 from tests.verbs.examples import EXAMPLES, Example
-from tests.verbs.living import live
+from tests.verbs.living import expected_after, found_after, live
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
 
@@ -80,6 +80,7 @@ def test_the_command_plan_stores_it_as_it_is_given_and_execute_does_it(
     done = answer("execute", dataset_uri, str(file))
     assert (done["read_version"], done["version"]) == (version, version + example.num_commits)
     assert done["before"] == asdict(Measures.of(data)) and done["after"]["rows"] == example.num_rows
+    assert found_after(dataset_uri, tmp_path) == expected_after(example)
 
 
 @each_example
@@ -99,3 +100,4 @@ def test_its_own_command_shows_the_same_preview_and_does_the_same(
         assert done["before"] == asdict(preview.before) and done["after"]["rows"] == example.num_rows
     newest = dataset(dataset_uri)
     assert (newest.version, newest.count_rows()) == (version + example.num_commits, example.num_rows)
+    assert found_after(dataset_uri, tmp_path) == expected_after(example)
