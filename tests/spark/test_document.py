@@ -1,4 +1,4 @@
-"""What docs/spark.md shows is run as it stands, but for the place and the number of rows."""
+"""What docs/spark.md and README.md show is run as it stands, but for the place and the number of rows."""
 
 from __future__ import annotations
 
@@ -76,6 +76,19 @@ def test_five_minutes_from_nothing_work_of_ones_own_and_a_merge(
     assert dataset.count_rows("delay = 0 AND id >= 950") == 100
     replaced = run(shown("Values by row"), {"dataset": dataset, "spark": spark})
     assert replaced["num_rows_updated"] == dataset.count_rows("delay = 1 AND log_delay = 0") >= 100
+
+
+@pytest.mark.spark
+def test_the_readme_s_programs_run_one_after_the_other(spark: SparkSession, dataset_uri: str) -> None:
+    text = (DOCUMENT.parents[1] / "README.md").read_text()
+    names: dict[str, Any] = {}
+    found = [
+        run(Smaller(dataset_uri).visit(ast.parse(block)), names)
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    ]
+    num_before_erasure, read = found
+    assert num_before_erasure == 3
+    assert sorted(row.id for row in read.collect()) == [3, 4, 5]
 
 
 class Elsewhere(ast.NodeTransformer):
