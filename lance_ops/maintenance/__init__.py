@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, ingested_batches, taken_out_batches
+    from lance_ops.maintenance.batch_ledger import (
+        IngestedBatch,
+        batch_properties,
+        ingested_batches,
+        taken_out_batches,
+        tokens_of,
+    )
 
 __all__ = [
     "IngestedBatch",
     "batch_properties",
     "ingested_batches",
     "taken_out_batches",
+    "tokens_of",
 ]
 
 _MODULES = {
@@ -21,6 +28,7 @@ _MODULES = {
     "batch_properties": "batch_ledger",
     "ingested_batches": "batch_ledger",
     "taken_out_batches": "batch_ledger",
+    "tokens_of": "batch_ledger",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -41,6 +41,7 @@ __all__ = [
     "ingested_batches",
     "recorded_event",
     "taken_out_batches",
+    "tokens_of",
 ]
 
 _CHECKPOINT_DIR = "_lance_ops/batches"
@@ -82,6 +83,11 @@ def batches_of(properties: Mapping[str, str]) -> dict[str, str]:
 def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
     """Return by key the batches whose rows are in the table at this version."""
     return _held(_events(snapshot), snapshot.version)
+
+
+def tokens_of(held: Mapping[str, IngestedBatch]) -> dict[str, str]:
+    """Return the tokens of the batches that `ingested_batches` found, by key."""
+    return {key: batch.token for key, batch in held.items()}
 
 
 def taken_out_batches(snapshot: Snapshot) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing.batch_runs import FailedRuns
 from lance_ops.dagster.landing.batch_state import BatchState, Evidence, judge_batches, late_batches
-from lance_ops.dagster.landing.landing import LandedBatch, LandedFile, Landing
+from lance_ops.dagster.landing.landing_entries import LandedBatch, LandedFile, Landing
 from lance_ops.maintenance import IngestedBatch
 
 pytestmark = pytest.mark.dagster

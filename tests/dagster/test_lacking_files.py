@@ -14,7 +14,8 @@ import pytest
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing import landing as landing_module
-from lance_ops.dagster.landing.landing import LandedFile, Landing, SetAside, group_files, list_landing
+from lance_ops.dagster.landing.landing import group_files, list_landing
+from lance_ops.dagster.landing.landing_entries import LandedFile, Landing, SetAside
 from lance_ops.dagster.ops import launch
 from lance_ops.verbs import IngestFiles
 from tests.dagster.deployment import Deploy, Deployment

@@ -11,7 +11,8 @@ import pytest
 
 from lance_ops.dagster.declaration import RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.batch_state import BatchState, Evidence, judge_batches
-from lance_ops.dagster.landing.landing import LandedFile, group_files, list_files, list_landing
+from lance_ops.dagster.landing.landing import group_files, list_files, list_landing
+from lance_ops.dagster.landing.landing_entries import LandedFile
 from lance_ops.errors import InvalidInput
 from lance_ops.maintenance.ingest import found_file
 

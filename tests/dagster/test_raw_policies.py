@@ -15,7 +15,8 @@ import pytest
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.landing import batches, tick
-from lance_ops.dagster.landing.landing import LandedBatch, list_landing
+from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.landing.landing_entries import LandedBatch
 from lance_ops.maintenance.ingest import IngestResult
 from lance_ops.runners import Runner
 from tests.dagster.deployment import LANDED, Deploy, Deployment, values

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import dagster as dg
 import pytest
 
-from lance_ops.dagster.landing import landing
+from lance_ops.dagster.landing import landing_entries
 from lance_ops.dagster.landing.batch_runs import RANGE_END_TAG, RANGE_START_TAG
 from lance_ops.errors import ConfigError
 from lance_ops.maintenance.ingest import batch_token
@@ -120,7 +120,7 @@ def test_a_tick_that_compares_all_batches_computes_the_token_of_each_once(
         computed.update(uri.rpartition("/")[2] for uri, _ in named)
         return batch_token(named)
 
-    monkeypatch.setattr(landing, "batch_token", counted)
+    monkeypatch.setattr(landing_entries, "batch_token", counted)
     assert deployment.tick(sensor).runs == ()
     assert computed == {f"d{number}.parquet": 1 for number in range(5)}
 

@@ -9,7 +9,8 @@ import pytest
 
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
 from lance_ops.dagster.landing import batch_report, landing_check
-from lance_ops.dagster.landing.landing import Landing, list_landing
+from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.landing.landing_entries import Landing
 from lance_ops.errors import StoreError
 from tests.dagster.deployment import Deploy, Deployment
 

@@ -14,7 +14,8 @@ from lance_ops.dagster import batch_states, newest_evaluation
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
 from lance_ops.dagster.landing import batch_report, batch_runs, batches, failed_run_checks, settled_check
 from lance_ops.dagster.landing.batch_runs import running_batches
-from lance_ops.dagster.landing.landing import Landing, list_landing
+from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.landing.landing_entries import Landing
 from lance_ops.dagster.landing.tick import Cursor, Watermark
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.errors import StoreError

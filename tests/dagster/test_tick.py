@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from lance_ops.dagster.landing.batch_runs import FailedRuns
-from lance_ops.dagster.landing.landing import LandedBatch, LandedFile
+from lance_ops.dagster.landing.landing_entries import LandedBatch, LandedFile
 from lance_ops.dagster.landing.tick import (
     Cursor,
     Tick,
@@ -35,7 +35,7 @@ def plan(
     ready: list[LandedBatch],
     known: list[str] | None = None,
     watermark: Watermark | None = None,
-    ingested: dict[str, str] | None = None,
+    tokens: dict[str, str] | None = None,
     max_files: int = 100,
     changed: str = "refuse",
 ) -> Tick:
@@ -43,7 +43,7 @@ def plan(
         ready,
         known or [],
         watermark,
-        ingested or {},
+        tokens or {},
         max_files=max_files,
         changed="append" if changed == "append" else "refuse",
     )
@@ -90,7 +90,7 @@ def test_a_file_that_arrives_with_an_old_time_is_not_missed() -> None:
 
 def test_a_lost_cursor_requests_only_batches_missing_from_the_history() -> None:
     ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
-    tick = plan(ready, known=["a", "b", "c"], ingested={"a": ready[0].token, "c": ready[2].token})
+    tick = plan(ready, known=["a", "b", "c"], tokens={"a": ready[0].token, "c": ready[2].token})
     assert tick.new_keys == ()
     assert [run.keys for run in tick.runs] == [("b",)]
     assert tick.changed == ()
@@ -99,7 +99,7 @@ def test_a_lost_cursor_requests_only_batches_missing_from_the_history() -> None:
 
 def test_keys_that_are_not_adjacent_become_separate_runs() -> None:
     ready = [batch("a", 1), batch("b", 2), batch("c", 3), batch("d", 4)]
-    tick = plan(ready, known=["a", "b", "c"], ingested={"b": ready[1].token})
+    tick = plan(ready, known=["a", "b", "c"], tokens={"b": ready[1].token})
     assert [run.keys for run in tick.runs] == [("a",), ("c", "d")]
 
 
@@ -107,9 +107,9 @@ def test_a_changed_batch_is_reported_once_and_left_alone() -> None:
     first = plan([batch("a", 1)])
     held = {"a": batch("a", 1).token}
     changed = batch("a", 2, size_bytes=11)
-    second = plan([changed], known=["a"], watermark=first.watermark, ingested=held)
+    second = plan([changed], known=["a"], watermark=first.watermark, tokens=held)
     assert second.runs == () and second.changed == (changed,)
-    assert plan([changed], known=["a"], watermark=second.watermark, ingested=held).changed == ()
+    assert plan([changed], known=["a"], watermark=second.watermark, tokens=held).changed == ()
 
 
 def test_all_batches_are_compared_every_five_minutes_and_when_the_clock_goes_back() -> None:
@@ -163,12 +163,12 @@ def test_a_failed_batch_is_asked_for_again_under_the_key_of_its_changed_content(
 def test_a_changed_batch_becomes_a_new_batch_if_configured() -> None:
     changed = batch("a", 2, size_bytes=11)
     held = {"a": batch("a", 1).token}
-    tick = plan([changed], known=["a"], ingested=held, changed="append")
+    tick = plan([changed], known=["a"], tokens=held, changed="append")
     assert tick.new_keys == (changed.as_changed().key,)
     again = plan(
         [changed],
         known=["a", *tick.new_keys],
-        ingested=held | {tick.new_keys[0]: changed.as_changed().token},
+        tokens=held | {tick.new_keys[0]: changed.as_changed().token},
         changed="append",
     )
     assert again.runs == ()
@@ -213,6 +213,11 @@ class Deliveries(RuleBasedStateMachine):
         self.failed: list[LandedBatch] = []
         self.rows: list[tuple[str, str]] = []
         self.minute = 0
+        self.changed = "refuse"
+
+    @initialize(changed=st.sampled_from(["refuse", "append"]))
+    def declare(self, changed: str) -> None:
+        self.changed = changed
 
     @rule(name=st.sampled_from("abcdefgh"), back=st.integers(0, 5), num_files=st.integers(1, 3))
     def land(self, name: str, back: int, num_files: int) -> None:
@@ -226,10 +231,10 @@ class Deliveries(RuleBasedStateMachine):
         if name in self.held:
             self.landed[name] = batch(name, self.minute, size_bytes=self.minute + 100)
 
-    @rule(max_files=st.integers(1, 4), fails=st.booleans(), changed=st.sampled_from(["refuse", "append"]))
-    def tick(self, max_files: int, fails: bool, changed: str) -> None:
+    @rule(max_files=st.integers(1, 4), fails=st.booleans())
+    def tick(self, max_files: int, fails: bool) -> None:
         ready = sorted(self.landed.values(), key=lambda one: one.order)
-        tick = plan(ready, self.known, self.watermark, self.held, max_files, changed)
+        tick = plan(ready, self.known, self.watermark, self.held, max_files, self.changed)
         self.known += tick.new_keys
         for run in tick.runs:
             start = self.known.index(run.keys[0])
@@ -264,8 +269,10 @@ class Deliveries(RuleBasedStateMachine):
     def teardown(self) -> None:
         for _ in range(30):
             self.lose_the_cursor()
-            self.tick(max_files=2, fails=False, changed="refuse")
+            self.tick(max_files=2, fails=False)
         assert set(self.landed) <= set(self.held)
+        if self.changed == "append":
+            assert {one.token for one in self.landed.values()} <= set(self.held.values())
 
 
 TestDeliveries = Deliveries.TestCase

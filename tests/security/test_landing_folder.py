@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from lance_ops.api import dataset
 from lance_ops.dagster.declaration import RawFiles, StoreLocation
-from lance_ops.dagster.landing.landing import LandedFile, Landing, SetAside, list_files, list_landing
+from lance_ops.dagster.landing.landing import list_files, list_landing
+from lance_ops.dagster.landing.landing_entries import LandedFile, Landing, SetAside
 from lance_ops.errors import InvalidInput, RawFileRefused
 from lance_ops.maintenance.ingest import RawFile, RawLimits, ingest, moment_of
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading

@@ -9,9 +9,9 @@ from lance_ops.dagster.landing.batch_report import (
 )
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, BatchStatus
 from lance_ops.dagster.landing.batches import batches_asset, record_planned_batches
-from lance_ops.dagster.landing.landing import LandedBatch, list_files, list_landing
+from lance_ops.dagster.landing.landing import list_files, list_landing
 from lance_ops.dagster.landing.landing_check import build_landing_check
-from lance_ops.dagster.landing.landing_entries import LandedFile
+from lance_ops.dagster.landing.landing_entries import LandedBatch, LandedFile
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
 from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
 from lance_ops.dagster.landing.settled_check import (

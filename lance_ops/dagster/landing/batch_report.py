@@ -13,9 +13,10 @@ from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches, without_removed_batches
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
-from lance_ops.dagster.landing.landing import LandedBatch, list_landing
+from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.landing.landing_entries import LandedBatch
 from lance_ops.dagster.opening import OpenNewest, open_if_exists
-from lance_ops.maintenance import ingested_batches
+from lance_ops.maintenance import ingested_batches, tokens_of
 
 __all__ = [
     "CHANGED_TOKEN",
@@ -29,8 +30,10 @@ __all__ = [
 ]
 
 REFUSED = "lance/refused"
-REFUSED_OF_RUN = "lance/refused_batches"
 """The metadata of an observation that says why a batch was set aside."""
+
+REFUSED_OF_RUN = "lance/refused_batches"
+"""The metadata of a run's failure that names the batches which the run set aside, with the reasons."""
 
 CHANGED_TOKEN = "lance/changed_token"
 """The metadata of an observation of a batch that changed after it was ingested and was left alone: its new token."""
@@ -73,7 +76,7 @@ def batch_states(
     with collector_paused():
         if instance is None:
             return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
-        tokens = {key: batch.token for key, batch in held.items()}
+        tokens = tokens_of(held)
         asked = [
             other
             for batch in landing.wanted(raw, known, held)

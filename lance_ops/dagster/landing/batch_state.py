@@ -18,9 +18,10 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing.batch_runs import FailedRuns
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, is_in_future, original_key
+from lance_ops.dagster.landing.landing import is_in_future
+from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing, original_key
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
-from lance_ops.maintenance import IngestedBatch
+from lance_ops.maintenance import IngestedBatch, tokens_of
 from lance_ops.maintenance.ingest import printable
 
 __all__ = ["BatchReport", "BatchState", "BatchStatus", "Evidence", "judge_batches", "late_batches"]
@@ -87,7 +88,7 @@ class Evidence:
     @property
     def tokens(self) -> dict[str, str]:
         """The tokens of the batches in the table."""
-        return {key: batch.token for key, batch in self.held.items()}
+        return tokens_of(self.held)
 
 
 @dataclass(frozen=True)

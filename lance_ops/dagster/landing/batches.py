@@ -17,7 +17,8 @@ from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
 from lance_ops.dagster.landing.failed_run_checks import evaluating_checks_of_failure, report_checks
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
+from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing
 from lance_ops.dagster.landing.settled_check import named_with_reasons
 from lance_ops.dagster.opening import open_for_run
 from lance_ops.dagster.runners import LanceRunner, runner_key
@@ -61,7 +62,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             context.log.warning("batch %s changed after it was ingested: what the table holds of it is recorded", key)
         metadata |= _metadata_by_batch(context.instance, names, [batch.to_ingest() for batch in to_ingest], result)
         if result.refused or lost or lacking:
-            raise _record_refused(context, config, metadata, result, lost, lacking)
+            raise _record_quarantined(context, config, metadata, result, lost, lacking)
         with names.partitions.answering_with(wanted):
             for key, of_batch in metadata.items():
                 context.add_asset_metadata(of_batch, names.batches, key)
@@ -104,7 +105,7 @@ def record_planned_batches(
     context.instance.add_dynamic_partitions(names.of("batches"), [batch.key for batch in batches])
     metadata = _metadata_by_batch(context.instance, names, batches, result)
     if result.refused:
-        raise _record_refused(context, config, metadata, result)
+        raise _record_quarantined(context, config, metadata, result)
     _record_ingested(context, names, metadata, result)
 
 
@@ -130,7 +131,7 @@ def _record_ingested(
         )
 
 
-def _record_refused(
+def _record_quarantined(
     context: dg.OpExecutionContext | dg.AssetExecutionContext,
     config: DatasetConfig,
     metadata: Mapping[str, dict[str, Any]],

@@ -1,14 +1,27 @@
-"""What a listing of a landing folder yields: files, and what is set aside."""
+"""What a landing folder holds at one moment: files, what is set aside, and the batches that the files form."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from datetime import datetime
+from operator import attrgetter
+from typing import Literal, TypeAlias
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.ingest import ListedFile, content_token, printable
+from lance_ops.core.schema import SchemaMode
+from lance_ops.dagster.declaration import RawFiles
+from lance_ops.dagster.landing.outside_glob import OutsideGlob
+from lance_ops.maintenance.ingest import IngestBatch, ListedFile, RawFile, batch_token, content_token, printable
 
-__all__ = ["LandedFile", "SetAside"]
+__all__ = ["Changed", "LandedBatch", "LandedFile", "Landing", "SetAside", "original_key"]
+
+Changed: TypeAlias = Literal["refuse", "append", "replace"]
+"""What becomes of a batch that changed after it was ingested."""
+
+_CHANGED = "="
+_TOKEN_LENGTH = 12
 
 
 @dataclass(frozen=True)
@@ -57,3 +70,122 @@ class SetAside:
     def sentence(self) -> str:
         """The name and the reason, with the remedy."""
         return f"{self.name}: set aside: {self.reason}"
+
+
+@dataclass(frozen=True)
+class LandedBatch:
+    """Files that are ingested together under one key."""
+
+    key: str
+    files: tuple[LandedFile, ...]
+
+    @property
+    def modified(self) -> datetime:
+        """The modification time of the batch's newest file."""
+        first, *others = self.files
+        return max(first.modified, *(file.modified for file in others)) if others else first.modified
+
+    @property
+    def arrived(self) -> datetime:
+        """When the last of the batch's files came into the folder, or changed there."""
+        return max(file.arrived for file in self.files)
+
+    def was_there(self, moment: datetime) -> bool:
+        """Return whether all files were there at a moment, to the second: Dagster may store times of runs so."""
+        return self.arrived.replace(microsecond=0) <= moment
+
+    @property
+    def order(self) -> tuple[datetime, str]:
+        """The batch's position in the order of arrival: by modification time, then by key."""
+        return self.modified, self.key
+
+    @cached_property
+    def token(self) -> str:
+        """An identity of the content of all files, as the batch of `to_ingest` has it."""
+        return batch_token([(file.uri, file.token) for file in self.files])
+
+    def as_changed(self) -> LandedBatch:
+        """Return this content as a batch with its own key, beside the earlier content of the same files."""
+        return LandedBatch(f"{self.key}{_CHANGED}{self.token[:_TOKEN_LENGTH]}", self.files)
+
+    def batch_to_request(self, tokens: Mapping[str, str], changed: Changed) -> LandedBatch | None:
+        """Return the batch that a run must ingest; None if the table has it, or if it changed and is left alone.
+
+        `tokens` are those of the table's batches, by key.
+        """
+        token = tokens.get(self.key)
+        if token is None or (token != self.token and changed == "replace"):
+            return self
+        if token == self.token or changed == "refuse":
+            return None
+        other = self.as_changed()
+        return None if tokens.get(other.key) == other.token else other
+
+    def to_ingest(self) -> IngestBatch:
+        """Return the batch as `maintenance.ingest` takes it."""
+        return IngestBatch(
+            self.key, tuple(RawFile(file.uri, file.size_bytes, file.token, file.listed) for file in self.files)
+        )
+
+
+@dataclass(frozen=True)
+class Landing:
+    """The batches of a landing folder at one moment; `ready` and `waiting` are in the order of arrival."""
+
+    ready: tuple[LandedBatch, ...]
+    waiting: tuple[LandedBatch, ...]
+    set_aside: tuple[SetAside, ...] = ()
+    """What is not read, with the reason: paths without a key, links, names that cannot be taken literally."""
+    empty: tuple[str, ...] = ()
+    """Paths of files of 0 bytes that are left out."""
+    outside: OutsideGlob = OutsideGlob()
+    """The files that `raw.glob` leaves out, but for empty and young ones."""
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    """Why batches wait that lack a file because something is set aside, by key."""
+    seconds: float = 0.0
+    """How long the listing took, with the grouping."""
+
+    def newest(self, known: Iterable[str], held: Iterable[str]) -> LandedBatch | None:
+        """Return the newest batch that is ready, or that waits after it was asked for or ingested.
+
+        `known` are Dagster's keys of batches that were asked for, and `held` the keys of those in the table.
+        """
+        newest = self.ready[-1] if self.ready else None
+        newer = {batch.key: batch for batch in self.waiting if newest is None or batch.order > newest.order}
+        begun = (newer.get(key) or newer.get(original_key(key)) for key in (*known, *held)) if newer else ()
+        return max(filter(None, begun), key=attrgetter("order"), default=newest)
+
+    def wanted(self, raw: RawFiles, known: Iterable[str], held: Iterable[str]) -> tuple[LandedBatch, ...]:
+        """Return the ready batches whose rows belong into the table: all, or the `newest` if that is the whole table.
+
+        If the newest batch waits, as for a file that is set aside, no older one must become the whole table instead.
+        """
+        if raw.schema_mode is not SchemaMode.OVERWRITE:
+            return self.ready
+        newest = self.newest(known, held)
+        return tuple(batch for batch in self.ready[-1:] if batch is newest)
+
+    def why_lacking(self, key: str) -> str | None:
+        """Return why a batch lacks a file, also for the key of its changed content; None if it lacks none."""
+        return self.lacking.get(key) or self.lacking.get(original_key(key))
+
+    def find(self, keys: Iterable[str]) -> tuple[dict[str, LandedBatch], tuple[str, ...]]:
+        """Return the batches of these keys, ready or waiting, and the keys that have no batch."""
+        landed = {batch.key: batch for batch in (*self.ready, *self.waiting)}
+        found = {}
+        missing = []
+        for key in keys:
+            batch = landed.get(key)
+            if batch is None:
+                batch = landed.get(original_key(key))
+                batch = batch.as_changed() if batch else None
+            if batch is not None and batch.key == key:
+                found[key] = batch
+            else:
+                missing.append(key)
+        return found, tuple(missing)
+
+
+def original_key(key: str) -> str:
+    """Return the key without the suffix of changed content. For a key that lacks the suffix, the result is any text."""
+    return key.rpartition(_CHANGED)[0]

@@ -25,8 +25,9 @@ from lance_ops.dagster.landing.batch_runs import (
     running_batches,
     without_removed_batches,
 )
-from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing, original_key, shortened
+from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.landing_check import advice_on_slow_listing
+from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing, original_key
 from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
@@ -37,7 +38,7 @@ from lance_ops.dagster.landing.tick import (
 )
 from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
-from lance_ops.maintenance import IngestedBatch, ingested_batches, taken_out_batches
+from lance_ops.maintenance import IngestedBatch, ingested_batches, taken_out_batches, tokens_of
 from lance_ops.maintenance.ingest import printable
 
 __all__ = ["build_raw_sensor"]
@@ -119,7 +120,7 @@ def _decide(
         ready,
         known,
         cursor.watermark,
-        _tokens(held),
+        tokens_of(held),
         max_files=raw.max_files_per_tick,
         changed=raw.changed,
         failed=again,
@@ -152,13 +153,9 @@ def _asked_for(
     landed: Sequence[LandedBatch], held: Mapping[str, IngestedBatch], raw: RawFiles
 ) -> list[tuple[LandedBatch, LandedBatch]]:
     """Pair each landed batch that a run would be asked for with the batch that the run would ingest."""
-    tokens = _tokens(held)
+    tokens = tokens_of(held)
     pairs = ((batch, batch.batch_to_request(tokens, raw.changed)) for batch in landed)
     return [(batch, asked) for batch, asked in pairs if asked is not None]
-
-
-def _tokens(held: Mapping[str, IngestedBatch]) -> dict[str, str]:
-    return {key: batch.token for key, batch in held.items()}
 
 
 def _given_up(

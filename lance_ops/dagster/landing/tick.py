@@ -2,9 +2,8 @@
 
 Dagster's partition keys say which batches the sensor has seen, so the sensor keeps no list of its own. The cursor is a
 watermark in the order of arrival. A known batch above it has changed, or the cursor was lost. The dataset's history
-(`ingested`) tells the two apart: it alone decides what was ingested. A lost cursor or a repeated tick therefore costs a
-comparison, and never a row. So does a batch whose run failed: it is compared again, and asked for again if the table
-lacks it.
+tells the two apart: it alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison,
+and never a row. So does a batch whose run failed: it is compared again, and asked for again if the table lacks it.
 
 A known batch at or below the watermark is taken as handled, except every five minutes, when all known batches are
 compared with the dataset's history. This finds files that were rewritten with an older time, as copies that keep times
@@ -23,8 +22,8 @@ from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.landing.batch_runs import FailedRuns
-from lance_ops.dagster.landing.landing import Changed, LandedBatch
-from lance_ops.maintenance import IngestedBatch
+from lance_ops.dagster.landing.landing_entries import Changed, LandedBatch
+from lance_ops.maintenance import IngestedBatch, tokens_of
 
 __all__ = [
     "Cursor",
@@ -139,9 +138,9 @@ def batches_to_compare(
 def rewritten_batches(ready: Sequence[LandedBatch], held: Mapping[str, IngestedBatch]) -> dict[str, int]:
     """Return the keys of batches that the table holds with other content, each with the version that ingested it."""
     return {
-        batch.key: known.version
+        batch.key: stored.version
         for batch in ready
-        if (known := held.get(batch.key)) is not None and known.token != batch.token
+        if (stored := held.get(batch.key)) is not None and stored.token != batch.token
     }
 
 
@@ -158,7 +157,7 @@ def batches_to_ask_again(
     set aside, those whose run is under way, and those that only a person may ask for. A failed batch is left alone,
     too, after its fifth failure in a day, also if it was rewritten before.
     """
-    tokens = {key: batch.token for key, batch in held.items()}
+    tokens = tokens_of(held)
     rewritten = rewritten_batches(compared, held)
     again: dict[str, str] = {}
     for batch in compared:
@@ -179,7 +178,7 @@ def plan_tick(
     ready: Sequence[LandedBatch],
     known: Sequence[str],
     watermark: Watermark | None,
-    ingested: Mapping[str, str],
+    tokens: Mapping[str, str],
     *,
     max_files: int,
     changed: Changed = "refuse",
@@ -189,8 +188,8 @@ def plan_tick(
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
-    `known` are Dagster's keys in its own order. `ingested` maps the keys of `batches_to_compare` to the tokens that the
-    dataset's history holds. `failed` maps keys of batches, also those that they had before they changed, to the runs
+    `known` are Dagster's keys in its own order. `tokens` are those of batches in the table, by key, at least of
+    `batches_to_compare`. `failed` maps keys of batches, also those that they had before they changed, to the runs
     that failed to ingest them. `rewritten` are `rewritten_batches`. `without_run` are keys of batches that the table
     lacks, and of which no run is found that was asked for their content. A tick takes at least one batch, however many
     files it has.
@@ -204,8 +203,8 @@ def plan_tick(
     reached = watermark
     num_files = num_seen = 0
     for batch in candidates:
-        asked = batch.batch_to_request(ingested, changed)
-        if asked is None and changed == "refuse" and ingested[batch.key] != batch.token:
+        asked = batch.batch_to_request(tokens, changed)
+        if asked is None and changed == "refuse" and tokens[batch.key] != batch.token:
             differing.append(batch)
         elif asked is not None:
             if wanted and num_files + len(batch.files) > max_files:

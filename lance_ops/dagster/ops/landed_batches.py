@@ -14,7 +14,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.redaction import public_uri
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, StoreLocation
 from lance_ops.dagster.landing import LandedBatch, list_landing
-from lance_ops.maintenance import ingested_batches
+from lance_ops.maintenance import ingested_batches, tokens_of
 from lance_ops.maintenance.ingest import RawLimits, failures_of_store, local_path, remote_file_system
 from lance_ops.snapshot import Snapshot
 
@@ -86,13 +86,13 @@ def landed_files(
         chosen = list(found.values())
     else:
         names = DatasetNames(config.name)
-        held = {key: each.token for key, each in ingested_batches(snapshot).items()} if snapshot else {}
-        wanted = landing.wanted(raw, instance.get_dynamic_partitions(names.of("batches")), held)
-        asked = (batch.batch_to_request(held, raw.changed) for batch in wanted)
+        tokens = tokens_of(ingested_batches(snapshot)) if snapshot else {}
+        wanted = landing.wanted(raw, instance.get_dynamic_partitions(names.of("batches")), tokens)
+        asked = (batch.batch_to_request(tokens, raw.changed) for batch in wanted)
         chosen = _first([batch for batch in asked if batch is not None], raw.max_files_per_tick)
-        recorded = instance.get_materialized_partitions(names.batches) if held else set()
+        recorded = instance.get_materialized_partitions(names.batches) if tokens else set()
         spelled = (each for batch in wanted for each in (batch, batch.as_changed()) if each.key not in recorded)
-        unrecorded = [batch for batch in spelled if held.get(batch.key) == batch.token]
+        unrecorded = [batch for batch in spelled if tokens.get(batch.key) == batch.token]
         chosen += _first(unrecorded, raw.max_files_per_tick)
     return {
         "files": tuple(file.uri for batch in chosen for file in batch.files),
