@@ -87,11 +87,11 @@ def test_a_batch_whose_partition_was_deleted_may_stay_away(deployment: Deploymen
     (deployment.landing / "b.parquet").unlink()
     red = deployment.check()["batches_exactly_once"]
     assert not red.passed and "not in the dataset: b; materialize these partitions" in (red.description or "")
-    for key in "ba":
+    for key in "ab":
         deployment.instance.delete_dynamic_partition(deployment.names.of("batches"), key)
-        green = deployment.check()["batches_exactly_once"]
-        assert green.passed
-        assert green.description == "every recorded batch is in the dataset once", "a is in the table all the same"
+    green = deployment.check()["batches_exactly_once"]
+    assert green.passed
+    assert green.description == "every recorded batch is in the dataset once", "a is in the table all the same"
 
 
 def test_an_audit_tells_lost_unrecorded_and_doubled_batches_apart() -> None:
