@@ -256,7 +256,10 @@ def _keys_of_failing(failing: dg.DagsterRun | None, known: Sequence[str]) -> Seq
 
 
 def _requested_keys(run: dg.DagsterRun, known: Sequence[str]) -> Iterable[str]:
-    """Return the keys of batches that a run was asked to ingest."""
+    """Return the keys of batches that a run was asked to ingest.
+
+    There are none if the first or the last partition of a range was deleted since: the run names only these two.
+    """
     partition, start, end = (run.tags.get(tag) for tag in (_PARTITION_TAG, RANGE_START_TAG, RANGE_END_TAG))
     if start is not None and end is not None and start in known and end in known:
         return known[known.index(start) : known.index(end) + 1]
