@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lance_ops.changing.deletion import find_rows, plan_deletion
-from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
@@ -75,12 +75,13 @@ def replace_matching(
     """Delete the rows that match a condition, and add fragments that were written for the snapshot's schema.
 
     After a conflict the rows to delete are searched again on the newest version, as in `replace_rows`. Raises
-    `SchemaMismatch` if the schema was changed meanwhile. The files are deleted unless the commit may have landed.
+    `RetryableConflict` if another writer changed the schema meanwhile. The files are deleted unless the commit may have
+    landed.
     """
 
-    def attempt(current: Snapshot) -> Snapshot:
+    def attempt(current: Snapshot) -> Snapshot | None:
         if current.schema != snapshot.schema:
-            raise SchemaMismatch(f"{snapshot.uri}: the schema changed after the rows were written: write them again")
+            return None
         predicate = bind_filter(current, condition)
         offsets = _find(current, predicate, runner)
         if not (offsets or pending.fragments):
@@ -89,7 +90,10 @@ def replace_matching(
         return _commit(current, write_deletion_files(current, offsets, runner), pending, named)
 
     with pending.abandoned_unless_committed():
-        return retry_conflicts(snapshot, keeping_version(attempt, snapshot), conflict_retries)
+        made = retry_conflicts(snapshot, keeping_version(attempt, snapshot), conflict_retries)
+        if made is None:
+            raise RetryableConflict(f"{snapshot.uri}: the schema changed after the rows were written: write them again")
+    return made
 
 
 def _find(current: Snapshot, predicate: Predicate, runner: Runner) -> dict[int, BitMap]:

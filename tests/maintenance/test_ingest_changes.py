@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 
 import lance_ops
 from lance_ops.core.schema import SchemaMode
-from lance_ops.errors import InvalidInput, RawFileRefused, SchemaMismatch
+from lance_ops.errors import InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch
 from lance_ops.maintenance.ingest import (
     ChangedBatches,
     ExtraColumns,
     IngestBatch,
+    IngestMode,
     IngestOptions,
     IngestResult,
     RawFile,
@@ -93,6 +95,30 @@ def test_a_crash_between_the_schema_and_the_rows_is_mended_by_the_next_run(tmp_p
     assert ingest(dataset_uri, [batch], options=ADD, runner=runner).version == 3
     assert "alter columns of" not in dict(runner.jobs)
     assert lance_ops.dataset(dataset_uri).count_rows() == 2
+
+
+ADD_BY_KEY = IngestOptions(schema_mode=SchemaMode.ADD, mode=IngestMode.UPSERT, keys=("id",))
+
+
+@pytest.mark.parametrize("theirs", [ADD, IngestOptions(extra_columns=ExtraColumns.IGNORE)], ids=["add", "ignore"])
+@pytest.mark.parametrize("ours", [ADD, ADD_BY_KEY], ids=["append", "upsert"])
+def test_a_batch_that_another_run_ingested_before_our_change_of_the_schema_is_not_ingested_again(
+    tmp_path: Path, dataset_uri: str, ours: IngestOptions, theirs: IngestOptions
+) -> None:
+    ingest(dataset_uri, [land(tmp_path, "a", pa.table({"id": [1], "v": [1]}))])
+    batch = land(tmp_path, "b", pa.table({"id": [2], "v": [2], "more": [2]}))
+    plan = plan_ingest(dataset_uri, [batch], options=ours)
+    outcomes = [execute(task) for task in plan.tasks]
+    ingest(dataset_uri, [batch], options=theirs)
+    later = IngestOptions(mode=ours.mode, keys=ours.keys)
+    ingest(dataset_uri, [land(tmp_path, "c", pa.table({"id": [2], "v": [3]}))], options=later)
+    before = [(row["id"], row["v"]) for row in rows(dataset_uri)]
+    with pytest.raises(RetryableConflict, match="ingested batch 'b' meanwhile"):
+        commit_ingest(plan, outcomes)
+    assert [(row["id"], row["v"]) for row in rows(dataset_uri)] == before
+    written = {file.path for outcome in outcomes for fragment in outcome.fragments for file in fragment.files}
+    assert written and written.isdisjoint(path.name for path in Path(dataset_uri).rglob("*"))
+    assert ingest(dataset_uri, [batch], options=ours).skipped == ("b",)
 
 
 def test_text_files_add_columns_but_do_not_change_types(tmp_path: Path, dataset_uri: str) -> None:
@@ -193,6 +219,33 @@ def test_of_two_runs_that_replace_a_batch_the_rows_of_one_stay(tmp_path: Path, d
     for plan, outcome in zip(plans, outcomes, strict=True):
         commit_ingest(plan, outcome)
     assert sorted(row["v"] for row in rows(dataset_uri)) == [2, 5]
+
+
+class Meanwhile(PicklingRunner):
+    """A runner that does something else once after it has run tasks."""
+
+    def __init__(self, other: Callable[[], object]) -> None:
+        super().__init__()
+        self.others = [other]
+
+    def map(self, *given: Any) -> Any:
+        found = super().map(*given)
+        if self.others:
+            self.others.pop()()
+        return found
+
+
+def test_rows_that_replace_a_batch_are_written_again_if_the_schema_changes_meanwhile(
+    tmp_path: Path, dataset_uri: str
+) -> None:
+    replace(dataset_uri, batch_rows(tmp_path, "a", 1), batch_rows(tmp_path, "b", 2))
+    runner = Meanwhile(lambda: lance_ops.dataset(dataset_uri).add_columns({"more": "v * 10"}))
+    result = ingest(dataset_uri, [batch_rows(tmp_path, "a", 3)], options=REPLACE, runner=runner)
+    assert (result.version, result.replaced) == (3, ("a",))
+    assert sorted((row["v"], row["more"]) for row in rows(dataset_uri)) == [(2, 20), (3, None)]
+    assert [verb for verb, _ in runner.jobs].count("ingest into") == 2
+    named = {file.path for fragment in lance_ops.dataset(dataset_uri).snapshot.fragments for file in fragment.files}
+    assert named <= {path.name for path in Path(dataset_uri, "data").iterdir()}
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StructType
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidFilter, InvalidInput, SchemaMismatch, VersionNotFound
+from lance_ops.core.errors import (
+    DatasetAlreadyExists,
+    InvalidFilter,
+    InvalidInput,
+    RetryableConflict,
+    SchemaMismatch,
+    VersionNotFound,
+)
 from lance_ops.spark.data_source import (
     FragmentsWritten,
     LanceStreamWriter,
@@ -158,6 +165,20 @@ def test_a_batch_committed_concurrently_turns_this_write_into_a_replay(dataset_u
     assert theirs.commit(theirs.write(rows(1))) == 2
     assert ours.commit(fragments) is None
     assert written(dataset_uri) == [0, 1]
+
+
+def test_a_batch_with_new_columns_that_was_committed_concurrently_turns_this_write_into_a_replay(
+    dataset_uri: str,
+) -> None:
+    write_dataset(pa.table({"x": [0]}), dataset_uri)
+    options = SourceOptions.parse({"path": dataset_uri, "batch": "day", "schema_mode": "add"})
+    table = pa.table({"x": [1], "y": [2]})
+    ours, theirs = plan_write(options, table.schema), plan_write(options, table.schema)
+    fragments = ours.write(table.to_batches())
+    assert theirs.commit(theirs.write(table.to_batches())) == 3
+    assert ours.commit(fragments) is None
+    assert written(dataset_uri) == [0, 1]
+    assert {file.path for fragment in fragments for file in fragment.files}.isdisjoint(files(dataset_uri))
 
 
 def test_a_replay_writes_and_commits_nothing(dataset_uri: str) -> None:
@@ -319,7 +340,7 @@ def test_a_schema_that_changes_during_a_replacement_ends_it_without_a_file(datas
     fragments = new.write(rows(1))
     before = files(dataset_uri) - {file.path for fragment in fragments for file in fragment.files}
     dataset(dataset_uri).add_columns({"y": "x + 1"})
-    with pytest.raises(SchemaMismatch):
+    with pytest.raises(RetryableConflict, match="schema changed after the rows were written: write them again"):
         new.commit(fragments)
     assert {file.path for fragment in fragments for file in fragment.files}.isdisjoint(files(dataset_uri))
     assert before <= files(dataset_uri)

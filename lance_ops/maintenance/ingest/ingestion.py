@@ -37,7 +37,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.core.schema import Schema
 from lance_ops.legacy import join_dictionaries_of_fragments
-from lance_ops.maintenance.batch_ledger import batch_properties
+from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.by_key import KeyedBatches, merge_batches
 from lance_ops.maintenance.ingest.ingest_plan import (
@@ -312,8 +312,7 @@ def _merge(
             target = create_dataset(
                 root, plan.schema, PendingFiles(), plan.file_version, stable_row_ids=plan.stable_row_ids
             )
-        if plan.change:
-            target = change_schema(target, plan.change, plan.schema, runner)
+        target = _with_schema(plan, target, runner)
         if plan.replaced:
             _check_labelled(target, str(plan.batch_column), plan.replaced)
     return merge_batches(target, replace(merge, fragments=fragments, replaced=plan.replaced), runner, properties)
@@ -342,8 +341,7 @@ def _change(
             snapshot, operation, properties=properties, pending=pending, file_version=plan.file_version
         )
     with pending.abandoned_on_failure():
-        if plan.change:
-            snapshot = change_schema(snapshot, plan.change, plan.schema, runner)
+        snapshot = _with_schema(plan, snapshot, runner)
         if plan.replaced:
             _check_labelled(snapshot, str(plan.batch_column), plan.replaced)
     if plan.replaced:
@@ -351,6 +349,26 @@ def _change(
         ours = pc.field(plan.batch_column).isin([batch.key for batch in plan.batches])
         return replace_matching(snapshot, ours, pending, runner, properties)
     return commit_operation(snapshot, Append(fragments), properties=properties, pending=pending)
+
+
+def _with_schema(plan: IngestPlan, snapshot: Snapshot, runner: Runner) -> Snapshot:
+    """Return the version that has the plan's schema: the snapshot, unless the plan changes its schema.
+
+    A commit compares itself only with versions after the one that is returned. So another run that ingested a batch of
+    the plan before it raises `RetryableConflict` here.
+    """
+    if not plan.change:
+        return snapshot
+    changed = change_schema(snapshot, plan.change, plan.schema, runner)
+    ingested = ingested_batches(changed)
+    for batch in plan.batches:
+        found = ingested.get(batch.key)
+        if found is not None and found.version > snapshot.version:
+            raise RetryableConflict(
+                f"{snapshot.uri}: version {found.version} ingested batch {batch.key!r} meanwhile: plan the batches "
+                "again on the newest version"
+            )
+    return changed
 
 
 def _check_labelled(snapshot: Snapshot, column: str, keys: Sequence[str]) -> None:

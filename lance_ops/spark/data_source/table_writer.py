@@ -181,6 +181,8 @@ class WritePlan:
         if self.change:
             with pending.abandoned_on_failure():
                 snapshot = columns.change_schema(snapshot, self.change, self.schema, runner)
+                if _is_replay(self.options, snapshot):  # a commit compares itself only with versions after this one
+                    raise RetryableConflict(f"{snapshot.uri}: another writer committed batch {self.options.batch!r}")
         if self.options.replace_where is not None:
             condition = self.options.replace_where
             made = changing.replace_matching(snapshot, condition, pending, runner, self._properties)
