@@ -31,6 +31,7 @@ from lance_ops.maintenance.ingest import (
     RawFile,
     RawReading,
     TextReading,
+    found_file,
     ingest,
     raw_files,
     survey_ingest,
@@ -146,6 +147,64 @@ def test_by_default_a_bad_batch_fails_all(uri: str, folder: Path) -> None:
             given(uri, one_each(good, bad), IngestOptions())
     assert lance_ops.dataset(uri).version == 1
     assert data_files(uri) == named_files(uri)
+
+
+@pytest.fixture
+def bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse files named `bad` when their rows have been written."""
+    write = room._write_file
+
+    def refusing(*arguments: Any) -> int:
+        written = write(*arguments)
+        if "bad" in arguments[1].uri:
+            raise SchemaMismatch("bad.parquet: row 1: a bad value")
+        return written
+
+    monkeypatch.setattr(room, "_write_file", refusing)
+
+
+@pytest.mark.parametrize("most", [64, 1])
+@pytest.mark.parametrize("is_new", [False, True], ids=["a table", "no table yet"])
+def test_a_batch_that_is_set_aside_leaves_no_trace_in_the_schema(
+    dataset_uri: str, folder: Path, bad_value: None, is_new: bool, most: int
+) -> None:
+    narrow = pa.table({"x": pa.array([1], pa.int32())})
+    if not is_new:
+        lance_ops.write_dataset(narrow, dataset_uri)
+    good = parquet(folder, "good.parquet", narrow.append_column("more", [["m"]]))
+    bad = parquet(folder, "bad.parquet", pa.table({"x": [2**40], "junk": [1]}))
+    options = replace(SET_ASIDE, schema_mode=SchemaMode.ADD, max_files_per_task=most)
+    found = given(dataset_uri, one_each(bad, good), options)
+    assert (found.ingested, dict(found.refused)) == (("good",), {"bad": "bad.parquet: row 1: a bad value"})
+    assert lance_ops.dataset(dataset_uri).schema == pa.schema({"x": pa.int32(), "more": pa.string()})
+    assert data_files(dataset_uri) == named_files(dataset_uri)
+
+
+def test_tasks_run_once_if_the_batch_that_is_set_aside_decided_nothing_about_the_schema(
+    uri: str, folder: Path, bad_value: None
+) -> None:
+    files = parquet(folder, "a.parquet", pa.table({"x": [1], "more": [2]})), parquet(folder, "bad.parquet")
+    runner = PicklingRunner()
+    options = replace(SET_ASIDE, schema_mode=SchemaMode.ADD, max_files_per_task=1)
+    found = ingest(uri, one_each(*files), options=options, runner=runner)
+    assert (found.ingested, list(found.refused)) == (("a",), ["bad"])
+    assert [count for verb, count in runner.jobs if verb == "ingest into"] == [2]
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["a table", "no table yet"])
+def test_a_file_that_is_gone_from_its_store_sets_aside_its_own_batch(
+    dataset_uri: str, tmp_path: Path, is_new: bool
+) -> None:
+    if not is_new:
+        lance_ops.write_dataset(pa.table({"x": [0]}), dataset_uri)
+    memory = fsspec.filesystem("memory")
+    names = [f"memory://{tmp_path.name}/{name}.csv" for name in "ab"]
+    memory.pipe({name.removeprefix("memory:/"): b"x\n1\n" for name in names})
+    files = [found_file(name, {}) for name in names]
+    memory.rm(names[1].removeprefix("memory:/"))
+    found = given(dataset_uri, one_each(*files))
+    assert found.ingested == ("a",)
+    assert "b.csv: it is not in its store any more" in found.refused["b"]
 
 
 def test_tasks_without_a_refused_batch_run_once(uri: str, folder: Path) -> None:

@@ -191,6 +191,11 @@ class IngestPlan:
     merge: KeyedBatches | None = None
 
     @property
+    def takes_schema_of_files(self) -> bool:
+        """Whether the files may decide about the table's schema."""
+        return self.snapshot is None or self.overwrites or bool(self.change)
+
+    @property
     def job(self) -> Job:
         """What the tasks do together, each weighed by the bytes of its raw files."""
         return self.job_of(self.tasks)

@@ -50,6 +50,7 @@ from lance_ops.maintenance.ingest.ingest_plan import (
 )
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.maintenance.ingest.raw_rows import plain_schema
 from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees, FoundSchemas
 from lance_ops.reading import ScanRequest, bind_filter, scan
 from lance_ops.refs import pinned_if_at_risk
@@ -128,47 +129,58 @@ def ingest(
     columns for schema mode `add`. The next call uses them.
     """
     runner = runner or InThreads()
-    retries = _CONFLICT_RETRIES if version is None else 0
-    for attempt in range(retries + 1):
-        plan, unreadable = plan_readable(
-            batches,
-            (options or IngestOptions()).bad_batches,
-            partial(
-                plan_ingest,
-                uri,
-                storage_options=storage_options,
-                raw_storage_options=raw_storage_options,
-                options=options,
-                runner=runner,
-                version=version,
-            ),
+    schemas = FoundSchemas()
+
+    def plan_others(refused: Mapping[str, str], version: int | None) -> tuple[IngestPlan | None, dict[str, str]]:
+        plan = partial(
+            plan_ingest,
+            uri,
+            storage_options=storage_options,
+            raw_storage_options=raw_storage_options,
+            options=options,
+            runner=runner,
+            version=version,
         )
+        return plan_readable(batches, (options or IngestOptions()).bad_batches, plan, schemas, refused)
+
+    retries = _CONFLICT_RETRIES if version is None else 0
+    refused: dict[str, str] = {}
+    while True:
+        plan, refused = plan_others(refused, version)
         if plan is None:
-            return IngestResult(None, 0, 0, (), (), refused=unreadable)
+            return IngestResult(None, 0, 0, (), (), refused=refused)
         try:
             with nullcontext() if plan.snapshot is None else pinned_if_at_risk(plan.snapshot, plan.snapshot):
-                outcomes, refused = _run(plan, runner)
-                result = commit_ingest(plan.without(refused), outcomes, runner)
-            return replace(result, refused=unreadable | refused)
+                outcomes, found = _run(plan, runner)
+                refused |= found
+                if found and _must_write_again(plan, outcomes, partial(plan_others, refused)):
+                    continue
+                result = commit_ingest(plan.without(found), outcomes, runner)
+            return replace(result, refused=refused)
         except (RetryableConflict, DatasetAlreadyExists, VersionNotFound):
             # Another run ingested a batch, created the table, or removed the planned version.
-            if attempt == retries:
+            if not retries:
                 raise
+            retries, refused = retries - 1, {}
         finally:
             if plan.merge is not None:
                 open_root(plan.merge.uri, plan.merge.storage_options).store.clear_or_leave()
-    raise AssertionError("the loop returns or raises")
 
 
 def plan_readable(
-    batches: Sequence[IngestBatch], bad: BadBatches, plan: Callable[..., IngestPlan]
+    batches: Sequence[IngestBatch],
+    bad: BadBatches,
+    plan: Callable[..., IngestPlan],
+    schemas: FoundSchemas | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> tuple[IngestPlan | None, dict[str, str]]:
-    """Plan the batches; those whose schema cannot be read, or contradicts others, are set aside if the options say so.
+    """Plan the batches that are not `refused`; return the plan, and all refused batches with the reasons.
 
-    The plan is None if no batch is left. However many are set aside, the schema of each file is read once.
+    Those whose schema cannot be read, or contradicts others, are set aside if the options say so. The plan is None if
+    no batch is left. However many are set aside, the schema of each file is read once, and those in `schemas` are not.
     """
-    refused: dict[str, str] = {}
-    schemas = FoundSchemas()
+    refused = dict(refused or {})
+    schemas = schemas or FoundSchemas()
     while True:
         left = [batch for batch in batches if batch.key not in refused]
         if refused and not left:
@@ -200,6 +212,31 @@ def _batch_named(batches: Sequence[IngestBatch], error: RawFileRefused | FileDis
     """Return the batch whose file an error names, with the error's text."""
     keys = (each.key for each in batches for file in each.files if redact(shown_uri(file.uri)) == error.path)
     return {key: str(error) for key in islice(keys, 1)}
+
+
+def _must_write_again(
+    plan: IngestPlan, outcomes: Sequence[WrittenFiles], plan_others: Callable[[int], tuple[IngestPlan | None, object]]
+) -> bool:
+    """Return whether the table gets other columns without the refused batches; then delete what the tasks wrote.
+
+    `plan_others` plans the other batches on a version; 0 is that of a table that does not exist.
+    """
+    if not plan.takes_schema_of_files:
+        return False
+    place = plan.merge or plan
+    fragments = (fragment for outcome in outcomes for fragment in outcome.fragments)
+    written = _pending(open_root(place.uri, place.storage_options).store, fragments)
+    with written.abandoned_on_failure():
+        others, _ = plan_others(plan.snapshot.version if plan.snapshot else 0)
+    if others is None or _columns_of(others.schema) == _columns_of(plan.schema):
+        return False
+    written.abandon()
+    return True
+
+
+def _columns_of(schema: Schema) -> list[tuple[str, str]]:
+    """Return names and types of columns; their order, and the case of names, are no reason to write rows again."""
+    return sorted((field.name.lower(), str(field.type)) for field in plain_schema(schema))
 
 
 def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str]]:
