@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lance_ops.core.errors import LanceOpsError, TasksLost, WrongType
+from lance_ops.core.errors import (
+    LanceOpsError,
+    ObjectNotFound,
+    StoreError,
+    StoreUnreachable,
+    TasksLost,
+    UnsafeStore,
+    WrongType,
+)
 from lance_ops.runners import Job
 from lance_ops.spark.running import Attempts, Reported, outcomes_or_raise
 
@@ -54,6 +62,32 @@ def test_what_would_end_the_worker_is_an_error_of_the_task(function: Callable[[i
     reported = Attempts(function, 1, "0" * 16).report(0, 7)
     with pytest.raises(LanceOpsError, match=shown):
         outcomes_or_raise([reported], 1, None, "token", None)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_tried_again"),
+    [
+        (StoreError("s3://b/t: too busy"), True),
+        (StoreUnreachable("s3://b/t: no answer"), True),
+        (TimeoutError("no answer"), True),
+        (ObjectNotFound("s3://b/t"), False),
+        (UnsafeStore("s3://b/t"), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_that_another_attempt_may_not_meet_is_raised_until_the_last_attempt(
+    error: Exception, is_tried_again: bool
+) -> None:
+    def fail(_: int) -> None:
+        raise error
+
+    if is_tried_again:
+        with pytest.raises(type(error)):
+            Attempts(fail, 2, "0" * 16).report(0, 7)
+    for max_attempts in (1,) if is_tried_again else (1, 2):
+        reported = Attempts(fail, max_attempts, "0" * 16).report(0, 7)
+        with pytest.raises(type(error)):
+            outcomes_or_raise([reported], 1, None, "token", None)
 
 
 def test_an_error_of_the_callers_own_program_comes_back_as_itself() -> None:

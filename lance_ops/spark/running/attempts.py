@@ -15,7 +15,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from pyspark import TaskContext, cloudpickle
 
-from lance_ops.core.errors import LanceOpsError, StoreError, TasksLost, WrongType
+from lance_ops.core.errors import LanceOpsError, StoreError, StoreUnreachable, TasksLost, WrongType
 from lance_ops.core.file_names import file_names_of_job
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
@@ -152,7 +152,7 @@ def _pickled(outcome: object) -> bytes:
 
 def _is_transient(error: Exception) -> bool:
     """Return whether another attempt may succeed: a store was too busy or out of reach, or this machine's disk full."""
-    return type(error) is StoreError or isinstance(error, ConnectionError | TimeoutError)
+    return type(error) is StoreError or isinstance(error, StoreUnreachable | ConnectionError | TimeoutError)
 
 
 def _attempt_number() -> int:
