@@ -107,7 +107,6 @@ def _list_by_fsspec(location: StoreLocation, *, follow_links: bool) -> Iterator[
     try:
         with failures_of_store(location.uri, location.storage_options):
             filesystem, root = _short_file_system(location)
-            filesystem.invalidate_cache()
             found = filesystem.find(root, detail=True)
     except ObjectNotFound:
         return iter(())

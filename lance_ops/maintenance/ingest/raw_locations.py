@@ -112,14 +112,17 @@ def absolute_uri(uri: str) -> str:
 def remote_file_system(uri: str, storage_options: Mapping[str, object]) -> tuple[Any, str]:
     """Return the fsspec file system of a URI, which the scheme and the authority alone decide, and the path in it.
 
-    Raises `InvalidInput` for a text that is no URI of a store.
+    A process shares file systems, and many answer from what they listed before: this one has forgotten it. Raises
+    `InvalidInput` for a text that is no URI of a store.
     """
     found = _STORE.match(uri)
     if found is None:
         raise InvalidInput(f"{shown_uri(uri)}: not a URI of a store, such as s3://bucket/in")
     kind = get_filesystem_class(found["scheme"])
     options = {**kind._get_kwargs_from_urls(found[0]), **storage_options}
-    return kind(**options), kind._strip_protocol(uri)
+    filesystem = kind(**options)
+    filesystem.invalidate_cache()
+    return filesystem, kind._strip_protocol(uri)
 
 
 def content_token(size_bytes: int, modified: datetime, etag: str | None) -> str:

@@ -193,27 +193,40 @@ def _batches(uris: Sequence[str], storage_options: Mapping[str, str]) -> list[In
 
 
 def _matching_files(source: str, kind: str | None, storage_options: Mapping[str, str]) -> list[str]:
-    """Return the files that a URI names or a pattern matches, but for names that begin with `_` or `.`, as in Spark.
+    """Return the files that a URI names or a pattern matches, but for hidden ones, as in Spark.
 
-    Of a folder these are its own files, of the format if one is stated. Raises `InvalidInput` if there is none.
+    A file is hidden if its name begins with `_` or `.`, or the name of a folder beneath the pattern's part without
+    signs: a job keeps its uncommitted files in such a folder. Of a folder these are its own files, of the format if one
+    is stated. Raises `InvalidInput` if there is none.
     """
     path = local_path(source)
     is_folder = os.path.isdir(path) if path is not None else _is_remote_folder(source, storage_options)
     if is_folder:
-        folder = (source if path is None else glob.escape(path)).rstrip("/")
-        source, path = f"{source.rstrip('/')}/*", None if path is None else f"{folder}/*"
+        above = (path or source).rstrip("/")
+        source, path = f"{source.rstrip('/')}/*", None if path is None else f"{glob.escape(above)}/*"
     elif not _MAGIC.search(source) or (path is not None and os.path.exists(path)):
         return [source]
+    else:
+        above = _folder_above(path or source)
     if path is not None:
         found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
     else:
         found = _matching_remote_files(source, storage_options)
-    shown = sorted(uri for uri in found if not uri.rpartition("/")[2].startswith(("_", ".")))
+    shown = sorted(uri for uri in found if not _is_hidden(uri.removeprefix(above)))
     if is_folder and kind is not None:
         shown = [uri for uri in shown if _has_format(uri, kind)]
     if not shown:
         raise InvalidInput(f"COPY INTO: no file matches {public_uri(source)}")
     return shown
+
+
+def _folder_above(pattern: str) -> str:
+    """Return the last folder of a pattern before its first sign of a pattern."""
+    return _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")[0]
+
+
+def _is_hidden(path: str) -> bool:
+    return any(segment.startswith(("_", ".")) for segment in path.split("/"))
 
 
 def _has_format(uri: str, kind: str) -> bool:
@@ -237,7 +250,7 @@ def _is_remote_folder(uri: str, storage_options: Mapping[str, str]) -> bool:
 
 def _matching_remote_files(pattern: str, storage_options: Mapping[str, str]) -> list[str]:
     """Return URIs that begin as the pattern does, up to its last folder without a sign of a pattern."""
-    folder = _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")[0]
+    folder = _folder_above(pattern)
     with failures_of_store(pattern, storage_options):
         filesystem, path = remote_file_system(pattern, storage_options)
         above = remote_file_system(folder, storage_options)[1].rstrip("/")

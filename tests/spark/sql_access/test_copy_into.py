@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import fsspec
 import pyarrow as pa
 import pyarrow.orc
@@ -25,6 +26,7 @@ from lance_ops.core.errors import (
 from lance_ops.runners import InThreads
 from lance_ops.spark import sql, use_namespace
 from tests.pickling_runner import PicklingRunner
+from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,6 +160,38 @@ def test_files_of_a_store_come_in_with_options_of_their_own(
     assert run(text, raw_storage_options={"endpoint": "here"})[1:] == (2, 2)
     assert [row[0] for row in stored(lake)] == [1, 2]
     assert {"endpoint": "here"} in given
+
+
+@pytest.mark.server
+def test_each_statement_lists_a_store_anew(run: Any, lake: Path, s3_server: S3Server) -> None:
+    options = {"key": ACCESS_KEY, "secret": SECRET_KEY, "endpoint_url": s3_server.endpoint}
+    bucket = s3_server.new_bucket()
+    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+    client = boto3.client("s3", endpoint_url=s3_server.endpoint, region_name="us-east-1", **keys)
+
+    def put(name: str, number: int) -> None:
+        client.put_object(Bucket=bucket, Key=f"in/{name}.csv", Body=f"id\n{number}\n".encode())
+
+    for version, source in enumerate(("*.csv", "*.csv", "", "d.csv"), 2):
+        put("abcd"[version - 2], version)
+        assert run(f"COPY INTO seen FROM 's3://{bucket}/in/{source}'", raw_storage_options=options) == (version, 1, 1)
+    put("a", 9)
+    with pytest.raises(InvalidInput, match=r"'a\.csv' was ingested in version 2 with other content"):
+        run(f"COPY INTO seen FROM 's3://{bucket}/in/*.csv'", raw_storage_options=options)
+    client.close()
+    assert [row[0] for row in stored(lake)] == [2, 3, 4, 5]
+
+
+def test_files_that_jobs_have_not_committed_stay_out_unless_their_folder_is_named(run: Any, lake: Path) -> None:
+    names = ("a.csv", "_temporary/0/b.csv", "day/.staging/c.csv", "day/d.csv")
+    for name in names:
+        (lake / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (lake / "in" / name).write_text("id\n1\n")
+    in_store = {f"/{lake.name}/in/{name.replace('.csv', '-2.csv')}": b"id\n1\n" for name in names}
+    fsspec.filesystem("memory").pipe(in_store)
+    assert run(f"COPY INTO seen FROM '{lake}/in/**/*.csv'")[1:] == (2, 2)
+    assert run(f"COPY INTO seen FROM 'memory://{lake.name}/in/**/*.csv'")[1:] == (2, 2)
+    assert run(f"COPY INTO seen FROM '{lake}/in/_temporary/*/*.csv'")[1:] == (1, 1)
 
 
 def test_a_statement_that_cannot_mean_what_it_says_is_refused(run: Any, lake: Path) -> None:
