@@ -13,8 +13,8 @@ from lance_ops.dagster.declaration import RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.batch_state import BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import group_files, list_files, list_landing
 from lance_ops.dagster.landing.landing_entries import LandedFile
-from lance_ops.errors import InvalidInput
-from lance_ops.maintenance.ingest import found_file
+from lance_ops.errors import InvalidInput, RawFileRefused
+from lance_ops.maintenance.ingest import RawReader, found_file
 
 pytestmark = pytest.mark.dagster
 
@@ -80,6 +80,18 @@ def test_a_file_that_is_named_has_the_token_of_its_landing(tmp_path: Path) -> No
     (listed,) = list_files(StoreLocation(str(tmp_path), {}))
     assert isinstance(listed, LandedFile)
     assert found_file(str(tmp_path / "a.csv"), {}).token == listed.token
+
+
+def test_a_file_of_a_store_that_is_replaced_after_its_listing_is_refused(tmp_path: Path) -> None:
+    memory, path = fsspec.filesystem("memory"), f"/{tmp_path.name}/in/a.csv"
+    memory.pipe(path, b"x\n1\n")
+    (listed,) = list_files(StoreLocation(f"memory:/{path.removesuffix('/a.csv')}", {}))
+    assert isinstance(listed, LandedFile)
+    with RawReader({}) as reader:
+        assert [batch.num_rows for batch in reader.batches(listed.to_ingest())] == [1]
+        memory.pipe(path, b"x\n2\n")
+        with pytest.raises(RawFileRefused, match="a.csv: it changed after it was listed"):
+            list(reader.batches(listed.to_ingest()))
 
 
 def test_a_young_or_empty_file_waits() -> None:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import RawFileRefused
-from lance_ops.maintenance.ingest import RawFile, RawReading, TextReading, found_file, modified_of, raw_files
+from lance_ops.maintenance.ingest import (
+    RawFile,
+    RawReader,
+    RawReading,
+    StatedFile,
+    TextReading,
+    found_file,
+    modified_of,
+    raw_files,
+)
 from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas, SchemaTask
 from lance_ops.runners import InThreads
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HERE = RawReading(isolated=False)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +92,58 @@ def test_a_file_is_read_anew_if_the_names_of_its_columns_are_others(tmp_path: Pa
     for names in (("a", "b"), ("a", "c"), ("a", "b")):
         (found,) = schemas.read(SchemaTask((file,), reading, names), InThreads(1), None)
         assert found == pa.schema({name: pa.int64() for name in names})
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["before it is opened", "while it is read"])
+def test_a_local_file_that_changes_after_it_was_found_is_refused(tmp_path: Path, is_open: bool) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n")
+    file = found_file(str(path), {})
+    with RawReader({}, HERE) as reader:
+        rows = reader.batches(file)
+        if is_open:
+            next(rows)
+        path.write_text("x\n1\n2\n")
+        with pytest.raises(RawFileRefused, match="a.csv.*it changed after it was listed"):
+            list(rows)
+
+
+def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    with RawReader({}, HERE) as reader:
+        assert [batch.num_rows for batch in reader.batches(found_file(str(tmp_path / "link.csv"), {}))] == [1]
+
+
+def test_a_file_of_a_store_that_changes_after_it_was_found_is_refused(tmp_path: Path) -> None:
+    memory, path = fsspec.filesystem("memory"), f"/{tmp_path.name}/a.csv"
+    memory.pipe(path, b"x\n1\n")
+    file = found_file(f"memory:/{path}", {})
+    with RawReader({}, HERE) as reader:
+        assert [batch.num_rows for batch in reader.batches(file)] == [1]
+        memory.pipe(path, b"x\n2\n")
+        with pytest.raises(RawFileRefused, match="a.csv: it changed after it was listed"):
+            list(reader.batches(file))
+
+
+SECOND = timedelta(seconds=1)
+FRACTION = timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("listed", "now", "is_same"),
+    [
+        ((1, NOON, "a"), (1, NOON, "b"), False),
+        ((1, NOON, "a"), (1, NOON + SECOND, "a"), True),
+        ((1, NOON, "a"), (2, NOON, "a"), False),
+        ((1, NOON, "a"), (1, NOON + SECOND, None), False),
+        ((1, NOON + FRACTION, None), (1, NOON, None), True),
+        ((1, NOON + FRACTION, None), (1, NOON + 2 * FRACTION, None), False),
+        ((1, None, "a"), (1, NOON, None), True),
+    ],
+)
+def test_what_a_store_states_is_compared_as_far_as_both_times_tell(
+    listed: tuple[Any, ...], now: tuple[Any, ...], is_same: bool
+) -> None:
+    assert StatedFile(*listed).is_same(StatedFile(*now)) is is_same
+    assert StatedFile(*now).is_same(StatedFile(*listed)) is is_same

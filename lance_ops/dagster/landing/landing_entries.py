@@ -13,7 +13,15 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
-from lance_ops.maintenance.ingest import IngestBatch, ListedFile, RawFile, batch_token, content_token, printable
+from lance_ops.maintenance.ingest import (
+    IngestBatch,
+    ListedFile,
+    RawFile,
+    StatedFile,
+    batch_token,
+    content_token,
+    printable,
+)
 
 __all__ = ["Changed", "LandedBatch", "LandedFile", "Landing", "SetAside", "original_key"]
 
@@ -47,6 +55,11 @@ class LandedFile:
     def arrived(self) -> datetime:
         """When the file came into the folder, or changed there."""
         return self.modified if self.moved is None else max(self.modified, self.moved)
+
+    def to_ingest(self) -> RawFile:
+        """Return the file as `maintenance.ingest` takes it."""
+        stated = StatedFile(self.size_bytes, self.modified, self.etag)
+        return RawFile(self.uri, self.size_bytes, self.token, self.listed, stated)
 
 
 @dataclass(frozen=True)
@@ -123,9 +136,7 @@ class LandedBatch:
 
     def to_ingest(self) -> IngestBatch:
         """Return the batch as `maintenance.ingest` takes it."""
-        return IngestBatch(
-            self.key, tuple(RawFile(file.uri, file.size_bytes, file.token, file.listed) for file in self.files)
-        )
+        return IngestBatch(self.key, tuple(file.to_ingest() for file in self.files))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from lance_ops.dagster.declaration import KeyPattern, StoreLocation
 from lance_ops.dagster.landing import LandedFile, list_files
 from lance_ops.dagster.project.proposal import LANDING, Proposal, columns_sentence, dataset_name, with_distinct_names
 from lance_ops.dagster.project.text_guess import TextGuess, guess_text, joint_guess
-from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading, TextReading, printable, raw_format
+from lance_ops.maintenance.ingest import RawReader, RawReading, TextReading, printable, raw_format
 
 __all__ = ["LandingSurvey", "survey_landing"]
 
@@ -110,7 +110,7 @@ class _FilesSeen:
 
     def _columns(self, file: LandedFile, guess: Callable[[bytes, bool], TextReading]) -> pa.Schema | str:
         try:
-            return self._reader.guessed_schema(RawFile(file.uri, file.size_bytes, file.token, file.listed), guess)
+            return self._reader.guessed_schema(file.to_ingest(), guess)
         except LanceOpsError as error:
             return str(error)
 

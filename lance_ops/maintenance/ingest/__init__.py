@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
     from lance_ops.maintenance.ingest.raw_locations import (
         ListedFile,
+        StatedFile,
         batch_token,
         content_token,
         etag_of,
@@ -62,6 +63,7 @@ __all__ = [
     "RawReader",
     "RawReading",
     "RowFitting",
+    "StatedFile",
     "SurveyedFile",
     "TextReading",
     "batch_token",
@@ -102,6 +104,7 @@ _MODULES = {
     "RawReader": "raw_files",
     "RawReading": "raw_files",
     "RowFitting": "raw_rows",
+    "StatedFile": "raw_locations",
     "SurveyedFile": "ingest_survey",
     "TextReading": "raw_limits",
     "batch_token": "raw_locations",

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.ingest.raw_limits import CUT_BYTES, DecodingRefused, RawLimits, RawRequest
-from lance_ops.maintenance.ingest.raw_locations import failures_of_store, remote_file_system
+from lance_ops.maintenance.ingest.raw_locations import CHANGED, StatedFile, failures_of_store, remote_file_system
 
 __all__ = ["StoredFile"]
 
@@ -32,7 +32,7 @@ _END_BYTES = {"parquet": (4, b"PAR1"), "ipc": (4, b"ARROW1")}
 class StoredFile:
     """A file in a file system of fsspec, and the length that its listing stated.
 
-    Both methods raise `DecodingRefused` for a file beyond the limit, and what `failures_of_store` raises.
+    Its methods raise `DecodingRefused` for a file beyond the limit, and what `failures_of_store` raises.
     """
 
     uri: str
@@ -55,6 +55,14 @@ class StoredFile:
                     break
                 target.write(block)
         target.flush()
+
+    def check_is(self, stated: StatedFile) -> None:
+        """Raise `DecodingRefused` if the store states something else of the file by now: a copy may be of that."""
+        with failures_of_store(self.uri, self.storage_options):
+            filesystem, path = remote_file_system(self.uri, self.storage_options)
+            now = StatedFile.of(filesystem.info(path))
+        if not stated.is_same(now):
+            raise DecodingRefused(CHANGED)
 
     def copy_schema(self, target: IO[bytes], request: RawRequest, limits: RawLimits) -> RawRequest:
         """Copy the bytes that tell the schema, and return the request with which to read them."""

@@ -17,7 +17,14 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, RawFileTooLarge, StoreError
+from lance_ops.core.errors import (
+    InvalidInput,
+    LanceOpsError,
+    ObjectNotFound,
+    RawFileRefused,
+    RawFileTooLarge,
+    StoreError,
+)
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.maintenance.ingest.raw_copies import StoredFile
@@ -33,13 +40,13 @@ from lance_ops.maintenance.ingest.raw_limits import (
 )
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
+    StatedFile,
     absolute_uri,
     batch_token,
+    check_is_as_listed,
     content_token,
-    etag_of,
     failures_of_store,
     local_path,
-    modified_of,
     moment_of,
     open_local,
     remote_file_system,
@@ -84,7 +91,9 @@ class RawFile:
     size_bytes: int
     token: str
     listed: ListedFile | None = field(default=None, compare=False, repr=False)
-    """How a landing folder on a local disk listed the file; the reader then refuses links and replaced files."""
+    """How a local file was listed; the reader then refuses another file, a changed one, and links unless they count."""
+    stated: StatedFile | None = field(default=None, compare=False, repr=False)
+    """What a store stated of the file; the reader refuses the rows of a file of which it states something else."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "uri", absolute_uri(self.uri))
@@ -129,9 +138,9 @@ class RawReading:
 class RawReader:
     """Reads raw files, one after the other, in one thread. Its process, if it has one, starts with the first file.
 
-    Every method raises `RawFileRefused` for a file that cannot be read in its ending's format, and `RawFileTooLarge`
-    for one beyond a limit. A failure of this machine, such as a full disk, says nothing about the file: it is a
-    `StoreError`.
+    Every method raises `RawFileRefused` for a file that is gone or cannot be read in its ending's format, and
+    `RawFileTooLarge` for one beyond a limit. A failure of this machine, such as a full disk, says nothing about the
+    file: it is a `StoreError`.
     """
 
     def __init__(self, storage_options: Mapping[str, str], reading: RawReading | None = None) -> None:
@@ -153,7 +162,7 @@ class RawReader:
     def batches(
         self, file: RawFile, lead: Callable[[RawRequest, pa.Schema | None], RawRequest] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a file's rows.
+        """Yield a file's rows; raise `RawFileRefused` if the file is not as it was listed, also after the last row.
 
         Of a text file, `lead` gets the request and the schema that the first rows have by inference, or None if they
         agree on none. It returns the request with the types to read, by which bad rows are named.
@@ -232,6 +241,8 @@ class RawReader:
                 raise _failure_of_machine(name, refusal.reason) from refusal
             allowed = getattr(self._limits, refusal.limit)
             raise RawFileTooLarge(name, refusal.reason, refusal.limit, allowed) from refusal
+        except ObjectNotFound as error:
+            raise RawFileRefused(name, "it is not in its store any more; put it back, or leave it out") from error
         except LanceOpsError:
             raise
         except OSError as error:  # of the local copy, or of the process that decodes
@@ -251,11 +262,15 @@ class RawReader:
                     request = stored.copy_schema(copy, request, self._limits)
                 else:
                     stored.copy_whole(copy, self._limits)
+                    if file.stated is not None:
+                        stored.check_is(file.stated)
                 yield copy.fileno(), request
             return
         descriptor = _descriptor_of(path, file)
         try:
             yield descriptor, request
+            if file.listed is not None and not only_schema:
+                check_is_as_listed(path, file.listed, descriptor)
         finally:
             os.close(descriptor)
 
@@ -287,8 +302,12 @@ def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None
     if path is not None:
         path = os.path.abspath(path if beneath is None else os.path.expanduser(path))
         try:
-            status = os.stat(path) if beneath is None else os.lstat(path)
-            listed = None if beneath is None else _listed(path, status, os.path.abspath(os.path.expanduser(beneath)))
+            if beneath is None:
+                status, folder = os.stat(path), os.path.dirname(path)
+                listed = ListedFile.of(folder, os.stat(folder), os.path.basename(path), status, follow_links=True)
+            else:
+                status = os.lstat(path)
+                listed = _listed(path, status, os.path.abspath(os.path.expanduser(beneath)))
         except OSError as error:
             raise RawFileRefused(shown_uri(uri), f"{error.strerror}") from error
         if stat.S_ISDIR(status.st_mode):
@@ -300,12 +319,13 @@ def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None
         info = filesystem.info(path)
     if info.get("type") == "directory":
         raise RawFileRefused(shown_uri(uri), _IS_FOLDER)
-    size_bytes, modified, etag = info.get("size"), modified_of(info), etag_of(info)
-    if size_bytes is None:
+    stated = StatedFile.of(info)
+    if stated.size_bytes is None:
         raise RawFileRefused(shown_uri(uri), "its store does not say how long it is; copy it elsewhere")
-    if modified is None and etag is None:
+    if stated.modified is None and stated.etag is None:
         raise RawFileRefused(shown_uri(uri), "its store states no ETag and no time, so a change of it is not seen")
-    return RawFile(uri, int(size_bytes), content_token(int(size_bytes), modified or _NO_MOMENT, etag))
+    token = content_token(stated.size_bytes, stated.modified or _NO_MOMENT, stated.etag)
+    return RawFile(uri, stated.size_bytes, token, stated=stated)
 
 
 def _listed(path: str, status: os.stat_result, folder: str) -> ListedFile:

@@ -40,9 +40,12 @@ from lance_ops.core.redaction import raise_alone, redact, secret_values, secrets
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 
 __all__ = [
+    "CHANGED",
     "ListedFile",
+    "StatedFile",
     "absolute_uri",
     "batch_token",
+    "check_is_as_listed",
     "content_token",
     "etag_of",
     "failures_of_store",
@@ -56,7 +59,7 @@ __all__ = [
 _STORE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://[^/]*")
 _LOCAL = ("file", "local")
 _LINKED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
-_CHANGED = "it changed after it was listed; the next tick takes it as it is then"
+CHANGED = "it changed after it was listed; the next listing takes it as it is then"
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,36 @@ class ListedFile:
         return cls(
             folder, path, _inode(folder_status), _inode(status), status.st_size, status.st_mtime_ns, follow_links
         )
+
+
+@dataclass(frozen=True)
+class StatedFile:
+    """What a store states of a file: its length, when it was modified, and its ETag; None is what it does not state."""
+
+    size_bytes: int | None
+    modified: datetime | None
+    etag: str | None
+
+    @classmethod
+    def of(cls, info: Mapping[str, Any]) -> StatedFile:
+        """Return what a file system of fsspec states."""
+        size_bytes = info.get("size")
+        return cls(None if size_bytes is None else int(size_bytes), modified_of(info), etag_of(info))
+
+    def is_same(self, other: StatedFile) -> bool:
+        """Return whether both may be of one content: by their ETags, or else by the times.
+
+        A listing may state fractions of a second that another request leaves out. Then they are compared without them.
+        """
+        if self.size_bytes != other.size_bytes:
+            return False
+        if self.etag and other.etag:
+            return self.etag == other.etag
+        if self.modified is None or other.modified is None:
+            return True
+        if self.modified.microsecond and other.modified.microsecond:
+            return self.modified == other.modified
+        return self.modified.replace(microsecond=0) == other.modified.replace(microsecond=0)
 
 
 def local_path(uri: str) -> str | None:
@@ -213,8 +246,8 @@ def open_local(path: str, listed: ListedFile | None) -> int:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise RawFileRefused(path, "not a regular file; remove it")
-        if listed is not None and not _is_same(listed, status):
-            raise RawFileRefused(path, _CHANGED)
+        if listed is not None:
+            check_is_as_listed(path, listed, descriptor)
     except BaseException:
         os.close(descriptor)
         raise
@@ -238,10 +271,14 @@ def _open_beneath(listed: ListedFile) -> int:
         os.close(current)
 
 
-def _is_same(listed: ListedFile, status: os.stat_result) -> bool:
-    if (status.st_size, status.st_mtime_ns) != (listed.size_bytes, listed.modified_ns):
-        return False
-    return _inode(os.stat(listed.folder)) != listed.folder_inode or _inode(status) == listed.inode
+def check_is_as_listed(path: str, listed: ListedFile, descriptor: int) -> None:
+    """Raise `RawFileRefused` if an open file is another one than was listed, or changed since."""
+    status = os.fstat(descriptor)
+    is_same = (status.st_size, status.st_mtime_ns) == (listed.size_bytes, listed.modified_ns)
+    if is_same and _inode(os.stat(listed.folder)) == listed.folder_inode:
+        is_same = _inode(status) == listed.inode
+    if not is_same:
+        raise RawFileRefused(path, CHANGED)
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:
