@@ -89,8 +89,8 @@ def test_rows_are_merged_by_key(tmp_path: Path, dataset_uri: str) -> None:
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
     first.write_text("id,v\n1,x\n2,y\n")
     second.write_text("id,v\n2,Y\n3,z\n")
-    by_key = ("--mode", "upsert", "--key", "id")
-    run(dataset_uri, first, *by_key)
+    by_key = ("--mode", "upsert", "--on", "id")
+    run(dataset_uri, first, "--mode", "upsert", "--key", "id")
     merged = run(dataset_uri, second, *by_key)
     assert merged.startswith("ingested 2 rows, 1 inserted, 1 updated: version 3\n") and "\nrows 2 to 3; " in merged
     assert sorted(dataset(dataset_uri).to_table().column("v").to_pylist()) == ["Y", "x", "z"]

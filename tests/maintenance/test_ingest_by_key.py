@@ -109,7 +109,7 @@ def test_the_stage_of_a_table_with_a_manifest_store_is_beneath_the_table(options
     plan = plan_ingest(uri, batches, options=replace(options, schema=schema), version=0)
     assert (plan.uri, plan.storage_options) == ("s3://bucket/t.lance", {"manifest_store": "dynamodb://locks"})
     (task,) = plan.tasks
-    assert plan.merge is not None and task.uri == plan.merge.uri
+    assert plan.stage is not None and task.uri == plan.stage.uri
     assert task.uri.startswith("s3://bucket/t.lance/data/merge-") and "?" not in task.uri
     assert not task.storage_options
 

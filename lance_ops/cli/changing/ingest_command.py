@@ -68,8 +68,9 @@ def ingest_files(
         ChangedBatches, typer.Option(help=help_of(verbs.IngestFiles, "changed"))
     ] = ChangedBatches.REFUSE,
     mode: Annotated[IngestMode, typer.Option(help=help_of(verbs.IngestFiles, "mode"))] = IngestMode.APPEND,
-    key: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column of the key of --mode; may be repeated.")
+    on: Annotated[
+        list[str] | None,
+        typer.Option("--on", "--key", metavar="COLUMN", help="A column of the key of --mode; may be repeated."),
     ] = None,
     valid_from: Annotated[
         str, typer.Option(metavar="COLUMN", help=help_of(verbs.IngestFiles, "valid_from"))
@@ -127,7 +128,7 @@ def ingest_files(
         batch_column=batch_column,
         changed=changed.value,
         mode=mode.value,
-        on=tuple(key or ()),
+        on=tuple(on or ()),
         valid_from=valid_from,
         delimiter=delimiter,
         quote=quote,

@@ -219,9 +219,17 @@ def pay_debt(
         return Payment(PaymentStatus.DONE, before, after, tuple(steps), plan.waiting, in_vain, past_costs=past)
     due, error = failed
     in_vain = _fruitless([*tried, *([] if isinstance(error, _PASSING) else [due.key])], before, after)
-    reason = f"{due.key}: {error}"
     return Payment(
-        PaymentStatus.FAILED, before, after, tuple(steps), plan.waiting, in_vain, reason, error, past, due.key
+        PaymentStatus.FAILED,
+        before,
+        after,
+        steps=tuple(steps),
+        waiting=plan.waiting,
+        fruitless=in_vain,
+        reason=f"{due.key}: {error}",
+        error=error,
+        past_costs=past,
+        failed_step=due.key,
     )
 
 

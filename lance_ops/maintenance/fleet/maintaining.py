@@ -366,18 +366,18 @@ def _paid(table: str, paid: Payment) -> TableOutcome:
         PaymentStatus.FAILED: FleetStatus.FAILED,
     }[paid.status]
     return TableOutcome(
-        table,
-        status,
-        paid.before.score,
-        paid.before.health.num_fragments,
-        paid.after.health.num_fragments,
-        paid.before.read_amplification,
-        paid.after.read_amplification,
-        paid.spent_bytes,
-        paid.saved_read_bytes,
-        tuple(f"{step.key}: {step.what}" for step in paid.steps),
-        paid.reason or (f"the budget did not reach for {', '.join(paid.waiting)}" if paid.waiting else None),
-        paid.moved_bytes,
+        table=table,
+        status=status,
+        score=paid.before.score,
+        num_fragments_before=paid.before.health.num_fragments,
+        num_fragments_after=paid.after.health.num_fragments,
+        amplification_before=paid.before.read_amplification,
+        amplification_after=paid.after.read_amplification,
+        spent_bytes=paid.spent_bytes,
+        saved_read_bytes=paid.saved_read_bytes,
+        steps=tuple(f"{step.key}: {step.what}" for step in paid.steps),
+        reason=paid.reason or (f"the budget did not reach for {', '.join(paid.waiting)}" if paid.waiting else None),
+        moved_bytes=paid.moved_bytes,
     )
 
 

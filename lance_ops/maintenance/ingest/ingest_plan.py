@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
 
@@ -142,7 +142,7 @@ class IngestOptions:
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Raw files to write as fragments of a table with this schema; `keys` are those of their batches.
+    """Raw files to write as fragments of a table with this schema, each with the key of its batch.
 
     The files are refused if a row has no value of a `required` column.
     """
@@ -154,7 +154,7 @@ class IngestTask:
     limits: FragmentLimits
     reading: RawReading
     fitting: RowFitting
-    keys: tuple[str, ...]
+    batch_keys: tuple[str, ...]
     batch_column: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -163,8 +163,12 @@ class IngestTask:
 
     def without(self, keys: Container[str]) -> IngestTask:
         """Return the task without the files of these batches."""
-        kept = [(file, key) for file, key in zip(self.files, self.keys, strict=True) if key not in keys]
-        return replace(self, files=tuple(file for file, _ in kept), keys=tuple(key for _, key in kept))
+        kept = [(key, file) for file, key in zip(self.files, self.batch_keys, strict=True) if key not in keys]
+        return self.with_files(kept)
+
+    def with_files(self, files: Sequence[tuple[str, RawFile]]) -> IngestTask:
+        """Return the task with these files in place of its own, each after the key of its batch."""
+        return replace(self, files=tuple(file for _, file in files), batch_keys=tuple(key for key, _ in files))
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ class IngestPlan:
     """The batches that are new at `snapshot` (None: the table must be created), and the tasks that write them.
 
     `change` is what the table's schema needs first to become `schema`. `replaced` are the keys of the batches whose
-    rows of before leave the table. With a `merge` the tasks write rows for its stage.
+    rows of before leave the table. With a `stage` the tasks write rows for it, which are then merged.
     """
 
     uri: str
@@ -188,7 +192,12 @@ class IngestPlan:
     overwrites: bool = False
     replaced: tuple[str, ...] = ()
     batch_column: str | None = None
-    merge: KeyedBatches | None = None
+    stage: KeyedBatches | None = None
+
+    @property
+    def destination(self) -> IngestPlan | KeyedBatches:
+        """Where the tasks write rows: the stage if there is one, or the table."""
+        return self.stage or self
 
     @property
     def takes_schema_of_files(self) -> bool:
@@ -242,18 +251,17 @@ def plan_ingest(
         else Snapshot.open_if_exists(uri, storage_options)
     )
     new, replaced = _new_batches(batches, ingested_batches(snapshot) if snapshot else {}, options)
-    files = [file for batch in new for file in batch.files]
+    files = [(batch.key, file) for batch in new for file in batch.files]
     raw_options = dict(raw_storage_options or {})
+    file_version = FileVersion.parse(options.data_storage_version) if snapshot is None else snapshot.file_version
     if snapshot is not None and options.enable_stable_row_ids:
         check_stable_row_ids(snapshot)
-    if snapshot is None and not files:
-        raise InvalidInput(f"{uri}: no batches to create the table from")
 
     def declared_or_found(table: pa.Schema | None) -> pa.Schema:
         if options.schema is not None:
             return options.schema if table is None else spelled_as(options.schema, table, options.case_rule)
         return unified_raw_schema(
-            files,
+            [file for _, file in files],
             raw_options,
             options.reading,
             table=table,
@@ -266,84 +274,99 @@ def plan_ingest(
             known=schemas,
         )
 
-    change = SchemaChange()
-    overwrites = snapshot is not None and options.schema_mode is SchemaMode.OVERWRITE
-    file_version = FileVersion.parse(options.data_storage_version) if snapshot is None else snapshot.file_version
-    if snapshot is None or (overwrites and files):
-        schema = table_schema(_with_own_columns(declared_or_found(None), options), file_version)
+    if files:
+        schema, change = _schema_of(snapshot, file_version, options, declared_or_found)
+    elif snapshot is not None:
+        schema, change = snapshot.schema, SchemaChange()
     else:
-        schema = snapshot.schema
-        if options.schema_mode is SchemaMode.ADD and files:
-            before = plain_schema(schema)
-            known = _without(before, options.own_columns)
-            change = plan_schema_change(before, _with_own_columns(declared_or_found(known), options))
-            schema = changed_schema(snapshot, change)
-    table = plain_schema(schema)
-    if options.batch_column is not None:
-        _check_batch_column(uri, table, options.batch_column)
-    for name in (*options.required_columns, *options.own_columns):
-        if name not in table.names:
-            raise InvalidInput(f"{uri}: the table has no column {name!r}, which mode {options.mode.value!r} needs")
-    merge = None if options.mode is IngestMode.APPEND else _merge(uri, schema, file_version, options, storage_options)
-    missing, extra = options.missing_columns, options.extra_columns
-    fitting = RowFitting(_without(table, options.own_columns), options.case_rule, missing, extra)
-    first = IngestTask(
-        merge.uri if merge else uri,
-        (),
-        merge.schema if merge else schema,
-        merge.file_version if merge else file_version,
-        options.limits,
-        options.reading,
-        fitting,
-        (),
-        options.batch_column,
-        merge.storage_options if merge else storage_options,
-        raw_options,
-        options.bad_batches is BadBatches.SET_ASIDE,
-        options.required_columns,
-    )
-    tasks = tuple(
-        replace(first, files=tuple(file for _, file in share), keys=tuple(key for key, _ in share))
-        for share in _shares([(batch.key, file) for batch in new for file in batch.files], options)
-    )
+        raise InvalidInput(f"{uri}: no batches to create the table from")
+    _check_columns(uri, plain_schema(schema), options)
     kept = {batch.key for batch in new}
-    return IngestPlan(
-        uri,
-        snapshot,
-        schema,
-        file_version,
-        new,
-        tuple(key for key in keys if key not in kept),
-        tasks,
-        options.enable_stable_row_ids,
-        storage_options,
-        change,
-        overwrites,
-        replaced,
-        options.batch_column,
-        merge,
+    plan = IngestPlan(
+        uri=uri,
+        snapshot=snapshot,
+        schema=schema,
+        file_version=file_version,
+        batches=new,
+        skipped=tuple(key for key in keys if key not in kept),
+        tasks=(),
+        stable_row_ids=options.enable_stable_row_ids,
+        storage_options=storage_options,
+        change=change,
+        overwrites=snapshot is not None and options.schema_mode is SchemaMode.OVERWRITE,
+        replaced=replaced,
+        batch_column=options.batch_column,
+        stage=_stage_of(uri, schema, file_version, options, storage_options),
+    )
+    task = _task_of(plan, options, raw_options)
+    return replace(plan, tasks=tuple(task.with_files(share) for share in _shares(files, options)))
+
+
+def _schema_of(
+    snapshot: Snapshot | None,
+    file_version: FileVersion,
+    options: IngestOptions,
+    declared_or_found: Callable[[pa.Schema | None], pa.Schema],
+) -> tuple[Schema, SchemaChange]:
+    """Return the schema to write rows for, and how the table's schema becomes it.
+
+    `declared_or_found` returns the columns of a table, if there is one, and of the raw files.
+    """
+    if snapshot is None or options.schema_mode is SchemaMode.OVERWRITE:
+        return table_schema(_with_own_columns(declared_or_found(None), options), file_version), SchemaChange()
+    if options.schema_mode is SchemaMode.ERROR:
+        return snapshot.schema, SchemaChange()
+    before = plain_schema(snapshot.schema)
+    given = declared_or_found(_without(before, options.own_columns))
+    change = plan_schema_change(before, _with_own_columns(given, options))
+    return changed_schema(snapshot, change), change
+
+
+def _task_of(plan: IngestPlan, options: IngestOptions, raw_storage_options: Mapping[str, str]) -> IngestTask:
+    """Return a task of the plan, without files."""
+    table = _without(plain_schema(plan.schema), options.own_columns)
+    return IngestTask(
+        uri=plan.destination.uri,
+        files=(),
+        schema=plan.destination.schema,
+        file_version=plan.destination.file_version,
+        limits=options.limits,
+        reading=options.reading,
+        fitting=RowFitting(table, options.case_rule, options.missing_columns, options.extra_columns),
+        batch_keys=(),
+        batch_column=options.batch_column,
+        storage_options=plan.destination.storage_options,
+        raw_storage_options=raw_storage_options,
+        sets_aside=options.bad_batches is BadBatches.SET_ASIDE,
+        required=options.required_columns,
     )
 
 
-def _merge(
+def _stage_of(
     uri: str,
     schema: Schema,
     version: FileVersion,
     options: IngestOptions,
     storage_options: Mapping[str, str],
-) -> KeyedBatches:
-    """Return how staged rows are merged; the stage has the table's columns but for those of a history's end."""
+) -> KeyedBatches | None:
+    """Return how staged rows are merged, if they are.
+
+    The stage has the table's columns but for those of a history's end.
+    """
+    if options.mode is IngestMode.APPEND:
+        return None
     history = options.history if options.mode is IngestMode.HISTORY else None
     derived = history.derived if history else ()
     names = [f"`{name}`" if "." in name else name for name in schema.names if name not in derived]
     return KeyedBatches(
-        f"{uri}/{new_folder()}",
-        schema.project(names),
-        FileVersion.V2_0 if version is FileVersion.V0_1 else version,  # whose dictionaries would need their own commit
-        (),
-        options.keys,
-        history,
-        options.batch_column,
+        uri=f"{uri}/{new_folder()}",
+        schema=schema.project(names),
+        # Dictionaries of files of version 0.1 would need a commit of their own.
+        file_version=FileVersion.V2_0 if version is FileVersion.V0_1 else version,
+        fragments=(),
+        keys=options.keys,
+        history=history,
+        batch_column=options.batch_column,
         storage_options={key: value for key, value in storage_options.items() if key != MANIFEST_STORE_OPTION},
     )
 
@@ -381,6 +404,15 @@ def _with_own_columns(schema: pa.Schema, options: IngestOptions) -> pa.Schema:
 
 def _without(schema: pa.Schema, names: Container[str]) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in names])
+
+
+def _check_columns(uri: str, table: pa.Schema, options: IngestOptions) -> None:
+    """Raise `InvalidInput` if the table lacks a column that ingestion reads or fills."""
+    if options.batch_column is not None:
+        _check_batch_column(uri, table, options.batch_column)
+    for name in (*options.required_columns, *options.own_columns):
+        if name not in table.names:
+            raise InvalidInput(f"{uri}: the table has no column {name!r}, which mode {options.mode.value!r} needs")
 
 
 def _check_batch_column(uri: str, table: pa.Schema, name: str) -> None:

@@ -125,7 +125,7 @@ def survey_ingest(
 def look_at_files(task: IngestTask) -> tuple[SurveyedFile, ...]:
     """Return what would become of each file of a task."""
     with RawReader(task.raw_storage_options, task.reading) as reader:
-        return tuple(_looked_at(file, key, reader, task) for file, key in zip(task.files, task.keys, strict=True))
+        return tuple(_looked_at(file, key, reader, task) for file, key in zip(task.files, task.batch_keys, strict=True))
 
 
 def _looked_at(file: RawFile, key: str, reader: RawReader, task: IngestTask) -> SurveyedFile:

@@ -163,8 +163,8 @@ def ingest(
                 raise
             retries, refused = retries - 1, {}
         finally:
-            if plan.merge is not None:
-                open_root(plan.merge.uri, plan.merge.storage_options).store.clear_or_leave()
+            if plan.stage is not None:
+                _store_of(plan).clear_or_leave()
 
 
 def plan_readable(
@@ -223,9 +223,7 @@ def _must_write_again(
     """
     if not plan.takes_schema_of_files:
         return False
-    place = plan.merge or plan
-    fragments = (fragment for outcome in outcomes for fragment in outcome.fragments)
-    written = _pending(open_root(place.uri, place.storage_options).store, fragments)
+    written = _pending(_store_of(plan), (fragment for outcome in outcomes for fragment in outcome.fragments))
     with written.abandoned_on_failure():
         others, _ = plan_others(plan.snapshot.version if plan.snapshot else 0)
     if others is None or _columns_of(others.schema) == _columns_of(plan.schema):
@@ -244,8 +242,7 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
 
     A batch may have files in several tasks. Those that wrote files of a refused batch run again without it.
     """
-    place = plan.merge or plan
-    store = open_root(place.uri, place.storage_options).store
+    store = _store_of(plan)
     tasks, outcomes, refused = list(plan.tasks), [WrittenFiles((), {})] * len(plan.tasks), dict[str, str]()
     todo = list(range(len(tasks)))
     while todo:
@@ -260,7 +257,7 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
         for number, outcome in zip(todo, done, strict=True):
             outcomes[number], tasks[number] = outcome, tasks[number].without(outcome.refused)
             refused.update(outcome.refused)
-        tainted = [number for number, task in enumerate(tasks) if not refused.keys().isdisjoint(task.keys)]
+        tainted = [number for number, task in enumerate(tasks) if not refused.keys().isdisjoint(task.batch_keys)]
         for number in tainted:
             discard(store, outcomes[number])
             outcomes[number], tasks[number] = WrittenFiles((), {}), tasks[number].without(refused)
@@ -288,7 +285,7 @@ def _write_files(task: IngestTask) -> WrittenFiles:
         RawReader(task.raw_storage_options, task.reading) as reader,
         FragmentWriter(store, task.schema, task.file_version, task.limits) as writer,
     ):
-        for file, key in zip(task.files, task.keys, strict=True):
+        for file, key in zip(task.files, task.batch_keys, strict=True):
             if key in refused:
                 continue
             try:
@@ -314,8 +311,8 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Ru
     rows_by_file = {uri: rows for outcome in outcomes for uri, rows in outcome.rows_by_file.items()}
     properties = batch_properties({batch.key: batch.token for batch in plan.batches})
     merged = None
-    if plan.merge is not None:
-        committed, merged = _merge(plan, plan.merge, fragments, properties, runner or InThreads())
+    if plan.stage is not None:
+        committed, merged = _merge(plan, plan.stage, fragments, properties, runner or InThreads())
     elif plan.snapshot is None:
         committed = _create(plan, fragments, properties)
     else:
@@ -336,14 +333,14 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Ru
 
 def _merge(
     plan: IngestPlan,
-    merge: KeyedBatches,
+    stage: KeyedBatches,
     fragments: tuple[Fragment, ...],
     properties: Mapping[str, str],
     runner: Runner,
 ) -> tuple[Snapshot, MergeCounts]:
     """Merge the staged rows into the table, which is created without rows first if there is none."""
     target = plan.snapshot
-    with _pending(open_root(merge.uri, merge.storage_options).store, fragments).abandoned_on_failure():
+    with _pending(_store_of(plan), fragments).abandoned_on_failure():
         if target is None:
             root = open_root(plan.uri, plan.storage_options)
             target = create_dataset(
@@ -352,12 +349,12 @@ def _merge(
         target = _with_schema(plan, target, runner)
         if plan.replaced:
             _check_labelled(target, str(plan.batch_column), plan.replaced)
-    return merge_batches(target, replace(merge, fragments=fragments, replaced=plan.replaced), runner, properties)
+    return merge_batches(target, replace(stage, fragments=fragments, replaced=plan.replaced), runner, properties)
 
 
 def _create(plan: IngestPlan, fragments: tuple[Fragment, ...], properties: Mapping[str, str]) -> Snapshot:
     root = open_root(plan.uri, plan.storage_options)
-    schema, pending = _settled(root.store, plan.schema, fragments)
+    schema, pending = _with_joined_dictionaries(root.store, plan.schema, fragments)
     return create_dataset(
         root, schema, pending, plan.file_version, stable_row_ids=plan.stable_row_ids, properties=properties
     )
@@ -372,7 +369,7 @@ def _change(
 ) -> Snapshot:
     pending = _pending(snapshot.store, fragments)
     if plan.overwrites:
-        schema, pending = _settled(snapshot.store, plan.schema, fragments)
+        schema, pending = _with_joined_dictionaries(snapshot.store, plan.schema, fragments)
         operation = Overwrite(pending.fragments, schema)
         return commit_operation(
             snapshot, operation, properties=properties, pending=pending, file_version=plan.file_version
@@ -458,11 +455,18 @@ def discard(store: Store, outcome: WrittenFiles) -> None:
     _pending(store, outcome.fragments).abandon()
 
 
-def _settled(store: Store, schema: Schema, fragments: tuple[Fragment, ...]) -> tuple[Schema, PendingFiles]:
+def _with_joined_dictionaries(
+    store: Store, schema: Schema, fragments: tuple[Fragment, ...]
+) -> tuple[Schema, PendingFiles]:
     """Return the schema with the dictionaries of all tasks, and the files."""
     with _pending(store, fragments).abandoned_on_failure():
         schema, fragments = join_dictionaries_of_fragments(store, schema, fragments)
     return schema, _pending(store, fragments)
+
+
+def _store_of(plan: IngestPlan) -> Store:
+    """Return the store in which the plan's tasks write rows."""
+    return open_root(plan.destination.uri, plan.destination.storage_options).store
 
 
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:

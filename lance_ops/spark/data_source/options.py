@@ -168,7 +168,7 @@ class SourceOptions:
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The user's spelling of each option."""
     made_at_ns: int | None = None
-    """When the version that `settled` found was committed: `open` refuses one of another moment."""
+    """When the version that `with_found_version` found was committed: `open` refuses one of another moment."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
@@ -245,7 +245,8 @@ class SourceOptions:
     def open(self) -> Snapshot:
         """Open the requested version, by default the newest.
 
-        Raises `VersionNotFound` if these are `settled` options and the dataset was removed and made again since.
+        Raises `VersionNotFound` if `with_found_version` made these options, and the dataset was removed and made again
+        since.
         """
         return self._opened().check_made_at(self.made_at_ns)
 
@@ -268,7 +269,7 @@ class SourceOptions:
         root = open_root(self.path, self.storage_options)
         return replace(self, path=root.store.uri, storage_options=root.storage_options)
 
-    def settled(self) -> SourceOptions:
+    def with_found_version(self) -> SourceOptions:
         """Return the options that name the version which `open` finds now by its number."""
         snapshot = self.open()
         branch = self.branch if self.tag is None else refs.branch_of(snapshot)

@@ -78,7 +78,7 @@ class LanceSource(DataSource):
 
     def _read_options(self) -> SourceOptions:
         if self._read is None:
-            self._read = data_source.SourceOptions.parse(self.options).settled()
+            self._read = data_source.SourceOptions.parse(self.options).with_found_version()
         return self._read
 
     def streamReader(  # noqa: N802 - Spark's name

@@ -213,7 +213,7 @@ def _scan(storage_options: Mapping[str, str]) -> type[Any]:
             given = _named(version, columns, filter, tag, branch, timestamp)
             with without_frames():
                 values = {name: _constant(argument) for name, argument in given.items()}
-                settled = options_of(_constant(uri), **values).settled()
+                settled = options_of(_constant(uri), **values).with_found_version()
                 return _Settled.of(_reader(settled)[0], settled)
 
         def eval(
@@ -275,7 +275,7 @@ def _changes(storage_options: Mapping[str, str]) -> type[Any]:
             branch: AnalyzeArgument | None = None,
         ) -> AnalyzeResult:
             with without_frames():
-                settled = options_of(*map(_constant, (uri, end, branch))).settled()
+                settled = options_of(*map(_constant, (uri, end, branch))).with_found_version()
                 return _Settled.of(from_arrow_schema(change_schema(settled.open())), settled)
 
         def eval(

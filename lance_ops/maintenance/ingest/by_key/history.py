@@ -39,12 +39,12 @@ __all__ = ["HistoryTask", "history_rows", "write_history"]
 
 @dataclass(frozen=True)
 class HistoryTask:
-    """A share of the changes, and where to write the rows that follow from it. `label` is no value of a row."""
+    """A share of the changes, and where to write the rows that follow from it. `batch_column` is no value of a row."""
 
     bucket: Bucket
     target: SnapshotReference
     columns: HistoryColumns
-    label: str | None
+    batch_column: str | None
     uri: str
     file_version: FileVersion
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -56,7 +56,7 @@ def write_history(task: HistoryTask) -> tuple[Fragment, ...]:
     wanted = schema_to_write(target.schema)
     changes, _ = bucket_rows(task.bucket, (name for name in wanted.names if name not in task.columns.derived))
     known = _known_rows(target, wanted, changes, task.bucket.keys)
-    found = history_rows(known, changes, task.bucket.keys, task.columns, task.label)
+    found = history_rows(known, changes, task.bucket.keys, task.columns, task.batch_column)
     store = open_root(task.uri, task.storage_options).store
     with FragmentWriter(store, target.schema, task.file_version, FragmentLimits()) as writer:
         for batch in found.select(wanted.names).to_batches():
@@ -79,12 +79,16 @@ def _known_rows(target: Snapshot, wanted: pa.Schema, changes: pa.Table, names: t
 
 
 def history_rows(
-    known: pa.Table, changes: pa.Table, keys: tuple[str, ...], columns: HistoryColumns, label: str | None = None
+    known: pa.Table,
+    changes: pa.Table,
+    keys: tuple[str, ...],
+    columns: HistoryColumns,
+    batch_column: str | None = None,
 ) -> pa.Table:
     """Return the changes that say something new, with their end, and the known rows that end earlier now.
 
     `known` has all rows of the keys of `changes`, and the columns of `changes` besides `valid_to` and `current`. Of two
-    changes of one key at one moment the later one counts. `label` is a column that is not compared. In the others a
+    changes of one key at one moment the later one counts. `batch_column` is not compared. In the others a
     null equals a null, and NaN equals NaN.
     """
     if not len(changes):
@@ -99,7 +103,7 @@ def history_rows(
     twice = at_once & is_change[chain] & np.append(is_change[chain][1:], False)
     chain = chain[~twice]
 
-    values = [name for name in changes.schema.names if name not in (*keys, columns.valid_from, label)]
+    values = [name for name in changes.schema.names if name not in (*keys, columns.valid_from, batch_column)]
     repeated = is_change[chain] & _equals_before(codes[chain])
     at = np.flatnonzero(repeated)
     repeated[at] = _have_equal_values(rows_at(rows, chain[at - 1]), rows_at(rows, chain[at]), values)
