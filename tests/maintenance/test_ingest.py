@@ -12,8 +12,8 @@ import lance_ops
 from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
-from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
+from lance_ops.maintenance.ingest.planning import plan_ingest
 
 
 def land(folder: Path, name: str, table: pa.Table) -> IngestBatch:

@@ -25,8 +25,8 @@ from lance_ops.maintenance.ingest import (
     RawReading,
     ingest,
 )
-from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
+from lance_ops.maintenance.ingest.planning import plan_ingest
 from tests.pickling_runner import PicklingRunner
 
 ADD = IngestOptions(schema_mode=SchemaMode.ADD)

@@ -27,7 +27,7 @@ from lance_ops.core.file_names import check_branch_name, check_index_name, check
 from lance_ops.errors import CorruptFile, InvalidInput, LanceOpsError, UnsafePath
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.maintenance.ingest import IngestBatch, RawFile
-from lance_ops.maintenance.ingest.ingest_plan import plan_ingest
+from lance_ops.maintenance.ingest.planning import plan_ingest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.snapshot_reference import SnapshotReference
 from lance_ops.store import MemoryStore, open_store

@@ -8,15 +8,15 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.by_key import HistoryColumns
-    from lance_ops.maintenance.ingest.ingest_plan import (
+    from lance_ops.maintenance.ingest.ingest_survey import IngestSurvey, SurveyedFile, survey_ingest
+    from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
+    from lance_ops.maintenance.ingest.planning import (
         BadBatches,
         ChangedBatches,
         IngestMode,
         IngestOptions,
         plan_ingest,
     )
-    from lance_ops.maintenance.ingest.ingest_survey import IngestSurvey, SurveyedFile, survey_ingest
-    from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
     from lance_ops.maintenance.ingest.raw_csv import distinct_names
     from lance_ops.maintenance.ingest.raw_files import (
         RAW_ENDINGS,
@@ -88,13 +88,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BadBatches": "ingest_plan",
-    "ChangedBatches": "ingest_plan",
+    "BadBatches": "planning",
+    "ChangedBatches": "planning",
     "ExtraColumns": "raw_rows",
     "HistoryColumns": "by_key",
     "IngestBatch": "raw_files",
-    "IngestMode": "ingest_plan",
-    "IngestOptions": "ingest_plan",
+    "IngestMode": "planning",
+    "IngestOptions": "planning",
     "IngestResult": "ingestion",
     "IngestSurvey": "ingest_survey",
     "ListedFile": "raw_locations",
@@ -118,7 +118,7 @@ _MODULES = {
     "modified_of": "raw_locations",
     "moment_of": "raw_locations",
     "plain_schema": "raw_rows",
-    "plan_ingest": "ingest_plan",
+    "plan_ingest": "planning",
     "printable": "raw_names",
     "raw_format": "raw_files",
     "RAW_ENDINGS": "raw_files",

@@ -17,14 +17,14 @@ from lance_ops.blobs import schema_to_write
 from lance_ops.changing.columns import SchemaChange
 from lance_ops.core.errors import RawFileRefused, SchemaMismatch
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.ingest.ingest_plan import (
+from lance_ops.maintenance.ingest.planning import (
     BadBatches,
     IngestOptions,
     IngestPlan,
     IngestTask,
     plan_ingest,
+    plan_readable,
 )
-from lance_ops.maintenance.ingest.ingestion import plan_readable
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, is_text
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, plain_schema

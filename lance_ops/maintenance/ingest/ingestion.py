@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import field, replace
 from functools import partial
-from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,24 +33,22 @@ from lance_ops.core.errors import (
     VersionNotFound,
 )
 from lance_ops.core.records import dataclass
-from lance_ops.core.redaction import redact
 from lance_ops.core.schema import Schema
 from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.by_key import KeyedBatches, merge_batches
-from lance_ops.maintenance.ingest.ingest_plan import (
-    BadBatches,
-    BatchChanged,
+from lance_ops.maintenance.ingest.planning import (
     IngestOptions,
     IngestPlan,
     IngestTask,
     plan_ingest,
+    plan_readable,
 )
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_rows import plain_schema
-from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees, FoundSchemas
+from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas
 from lance_ops.reading import ScanRequest, bind_filter, scan
 from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Runner
@@ -69,7 +66,6 @@ __all__ = [
     "discard",
     "execute",
     "ingest",
-    "plan_readable",
 ]
 
 _CONFLICT_RETRIES = 10
@@ -165,53 +161,6 @@ def ingest(
         finally:
             if plan.stage is not None:
                 _store_of(plan).clear_or_leave()
-
-
-def plan_readable(
-    batches: Sequence[IngestBatch],
-    bad: BadBatches,
-    plan: Callable[..., IngestPlan],
-    schemas: FoundSchemas | None = None,
-    refused: Mapping[str, str] | None = None,
-) -> tuple[IngestPlan | None, dict[str, str]]:
-    """Plan the batches that are not `refused`; return the plan, and all refused batches with the reasons.
-
-    Those whose schema cannot be read, or contradicts others, are set aside if the options say so. The plan is None if
-    no batch is left. However many are set aside, the schema of each file is read once, and those in `schemas` are not.
-    """
-    refused = dict(refused or {})
-    schemas = schemas or FoundSchemas()
-    while True:
-        left = [batch for batch in batches if batch.key not in refused]
-        if refused and not left:
-            return None, refused
-        try:
-            return plan(left, schemas=schemas), refused
-        except (RawFileRefused, FileDisagrees) as error:
-            found = _batches_with(left, schemas.refused) or _batch_named(left, error)
-            if bad is BadBatches.REFUSE or not found:
-                raise
-            refused |= found
-        except BatchChanged as error:
-            if bad is BadBatches.REFUSE:
-                raise
-            refused[error.key] = str(error)
-
-
-def _batches_with(batches: Sequence[IngestBatch], files: Mapping[RawFile, RawFileRefused]) -> dict[str, str]:
-    """Return the batches that have one of these files, each with the reason of its first one."""
-    found: dict[str, str] = {}
-    for batch in batches:
-        reasons = [str(files[file]) for file in batch.files if file in files]
-        if reasons:
-            found[batch.key] = reasons[0]
-    return found
-
-
-def _batch_named(batches: Sequence[IngestBatch], error: RawFileRefused | FileDisagrees) -> dict[str, str]:
-    """Return the batch whose file an error names, with the error's text."""
-    keys = (each.key for each in batches for file in each.files if redact(shown_uri(file.uri)) == error.path)
-    return {key: str(error) for key in islice(keys, 1)}
 
 
 def _must_write_again(
