@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import pickle
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -21,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_ops.errors import RawFileRefused, RawFileTooLarge
+from lance_ops.errors import RawFileRefused, RawFileTooLarge, StoreError
 from lance_ops.maintenance.ingest import raw_json
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
 from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawSource
@@ -307,6 +308,20 @@ class TestCrashes:
                 list(reader.batches(raw(bad)))
             assert sum(batch.num_rows for batch in reader.batches(raw(good))) == 1
             assert reader._process is not None and reader._process.num_started == 2
+
+    @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+    def test_a_process_that_the_system_ends_says_nothing_about_the_file(
+        self, tmp_path: Path, sent: signal.Signals
+    ) -> None:
+        path = write_parquet(tmp_path / "a.parquet", pa.table({"a": np.arange(MANY)}))
+        with RawReader({}, RawReading()) as reader:
+            batches = reader.batches(raw(path))
+            next(batches)
+            assert reader._process is not None and reader._process._process is not None
+            reader._process._process.send_signal(sent)
+            with pytest.raises(StoreError, match=f"whatever is in it: the system ended .* by {sent.name}.*; try again"):
+                collections.deque(batches, maxlen=0)
+            assert sum(batch.num_rows for batch in reader.batches(raw(path))) == MANY
 
     def test_memory_is_bounded(self, tmp_path: Path) -> None:
         path = tmp_path / "a.arrow"

@@ -42,6 +42,9 @@ _SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
+_BY_SYSTEM = (-signal.SIGKILL, -signal.SIGTERM)
+"""How the system ends a process, such as one in a container without memory left. No limit of its own ends it so."""
+
 _WITHOUT_PANDAS = """
 def find_no_pandas(name, path=None, target=None):
     if name == "pandas":
@@ -180,6 +183,9 @@ class DecodingProcess:
             return late
         if status in (OUT_OF_MEMORY, -signal.SIGABRT):  # C++ aborts where it cannot raise
             return DecodingRefused("decoding it took more memory than is allowed", "memory_bytes")
+        if status in _BY_SYSTEM:
+            name = signal.Signals(-status).name
+            return DecodingRefused(f"the system ended the process that decodes it by {name}: is memory left?", MACHINE)
         if status is not None and status < 0:
             return DecodingRefused(
                 f"decoding it ended its process by {signal.Signals(-status).name}; repair or remove the file"
