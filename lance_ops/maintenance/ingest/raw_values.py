@@ -6,7 +6,9 @@ that do the same.
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,12 +17,34 @@ import pyarrow.types as pt
 from lance_ops.core.local_times import moments_of
 from lance_ops.maintenance.ingest.raw_limits import TextReading
 
-__all__ = ["bad_text", "form_option", "holds_text_to_parse", "is_list", "is_number", "misfit_message", "parsed"]
+__all__ = [
+    "WHOLE_DECIMAL",
+    "bad_text",
+    "form_option",
+    "holds_text_to_parse",
+    "is_list",
+    "is_number",
+    "json_misfit",
+    "misfit_message",
+    "parsed",
+]
+
+WHOLE_DECIMAL = pa.decimal128(38, 0)
+"""Holds whole numbers that int64 does not hold."""
 
 _QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar| is not a valid|[.,:]|$)", re.DOTALL)
 
+_SHOWN = 100
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"[+-]?\d{1,38}")
+
+_SECONDS = pa.timestamp("s")
+_DIRECTIVE = re.compile(r"%([-_0^#]*[EO]?)(.)", re.DOTALL)
+_WITH_DAY = {"D": "%m/%d/%y", "x": "%m/%d/%y", "F": "%Y-%m-%d", "c": "%a %b %e %H:%M:%S %Y"}
+"""Directives of C's `strptime` that stand for several, with a day of the month among them."""
+
+_TEN_DAYS = pa.scalar(10 * 86_400, pa.duration("s"))
+_LEAST_YEAR_OF_FOUR_DIGITS = 1000
 
 
 def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
@@ -49,7 +73,7 @@ def parsed(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
     if not holds_text_to_parse(given, wanted):
         return array
     if pt.is_date(wanted) and text.date_formats:
-        return pc.cast(_moments(array, pa.timestamp("s"), text.date_formats), pa.date32()).cast(wanted)
+        return pc.cast(_days(array, text.date_formats), pa.date32()).cast(wanted)
     if pt.is_timestamp(wanted) and text.timestamp_formats:
         return _moments(array, wanted, text.timestamp_formats)
     if pt.is_time(wanted):
@@ -116,6 +140,56 @@ def _wider_type(shown: str, kind: object) -> str:
     return "int64" if -(2**63) <= number < 2**63 else "uint64" if 0 <= number < 2**64 else "decimal128(38, 0)"
 
 
+def json_misfit(value: Any, read: pa.DataType, wanted: pa.DataType, bad: str | None, path: str = "") -> str:
+    """Return the column and value that Arrow does not read as `read`, or that is the text `bad`; or an empty text."""
+    if value is None:
+        return ""
+    if pt.is_struct(read) and isinstance(value, dict):
+        names = [name for name in value if read.get_field_index(name) >= 0]
+        below = (
+            json_misfit(
+                value[name], read.field(name).type, wanted.field(name).type, bad, f"{path}.{name}" if path else name
+            )
+            for name in names
+        )
+        return next(filter(None, below), "")
+    if pt.is_list(read) and isinstance(value, list):
+        items = (json_misfit(each, read.value_type, wanted.value_type, bad, path) for each in value)
+        return next(filter(None, items), "")
+    fits = _fits_json(value, read) and not (pt.is_string(read) and read != wanted and value == bad)
+    remedy = form_option(str(wanted)) if isinstance(value, str) else ""
+    return "" if fits else misfit_message(path, json.dumps(value)[:_SHOWN], wanted, remedy)
+
+
+def _fits_json(value: Any, kind: pa.DataType) -> bool:
+    if pt.is_nested(kind) or pt.is_null(kind) or isinstance(value, list | dict):
+        return False
+    is_given_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if pt.is_boolean(kind):
+        return isinstance(value, bool)
+    if pt.is_integer(kind) or pt.is_floating(kind):
+        if not is_given_number or (pt.is_integer(kind) and isinstance(value, float)):
+            return False
+        try:
+            pa.scalar(value, kind)
+        except (pa.ArrowInvalid, OverflowError):
+            return False
+        return True
+    if pt.is_decimal(kind):
+        return _casts(str(value), kind) if is_given_number or isinstance(value, str) else False
+    if not isinstance(value, str):
+        return False
+    return _casts(value, kind) or _casts(f"{value}Z", kind) if pt.is_timestamp(kind) else True
+
+
+def _casts(text: str, kind: pa.DataType) -> bool:
+    try:
+        pa.array([text]).cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Return whether the type is a list of any kind, but no map."""
     return bool(
@@ -158,13 +232,71 @@ def _refuse(array: pa.Array, is_bad: pa.BooleanArray) -> None:
         raise pa.ArrowInvalid(f"'{bad[0]}' is not a valid number")
 
 
-def _moments(array: pa.Array, wanted: pa.DataType, formats: tuple[str, ...]) -> pa.Array:
-    """Parse timestamps by the first format that fits, in the wanted zone, else as ISO 8601."""
-    clock = pa.timestamp(wanted.unit)
-    found = pa.nulls(len(array), clock)
+def _days(array: pa.Array, formats: tuple[str, ...]) -> pa.Array:
+    """Parse dates by the first format that fits, else as ISO 8601; an offset in a cell does not change its date."""
+    found = pa.nulls(len(array), _SECONDS)
     for each in formats:
-        found = pc.coalesce(found, pc.strptime(array, format=each, unit=wanted.unit, error_is_null=True))
-    if wanted.tz is not None:
-        found = moments_of(found, wanted.tz).cast(wanted)
+        found = pc.coalesce(found, _by_format(array, each)[1])
+    return _or_iso(found, array)
+
+
+def _moments(array: pa.Array, wanted: pa.DataType, formats: tuple[str, ...]) -> pa.Array:
+    """Parse timestamps by the first format that fits, else as ISO 8601.
+
+    A moment has the offset of its cell if the format has one, and is a time in the wanted zone otherwise.
+    """
+    found = pa.nulls(len(array), wanted)
+    for each in formats:
+        moments = _by_format(array, each)[0]
+        if wanted.tz is not None and moments.type.tz is None:
+            moments = moments_of(moments, wanted.tz)
+        finer = moments.cast(pa.timestamp(wanted.unit, moments.type.tz), safe=False)
+        is_held = pc.equal(finer.cast(moments.type, safe=False), moments)  # nanoseconds hold 584 years
+        found = pc.coalesce(found, pc.if_else(is_held, finer.cast(wanted), pa.scalar(None, wanted)))
+    return _or_iso(found, array)
+
+
+def _or_iso(found: pa.Array, array: pa.Array) -> pa.Array:
     rest = pc.if_else(pc.is_valid(found), pa.scalar(None, pa.string()), array)
-    return pc.coalesce(found, pc.cast(rest, wanted))
+    return pc.coalesce(found, pc.cast(rest, found.type))
+
+
+def _by_format(cells: pa.Array, form: str) -> tuple[pa.Array, pa.Array]:
+    """Return the moments that cells state by a format of C's `strptime`, and the days; null where a cell does not fit.
+
+    For `strptime`, the 31st of February is the 3rd of March, and `%Y` may have two digits. Here neither fits.
+    """
+    moments = pc.strptime(cells, format=form, unit="s", error_is_null=True)
+    clocks = moments.cast(_SECONDS)  # those of UTC, if the format has an offset
+    without_day = _without_day(form)
+    if without_day == form:
+        days = pc.floor_temporal(clocks, unit="day")
+        fits = _states_year(cells, pc.year(days))
+    else:
+        firsts = pc.strptime(cells, format=without_day, unit="s", error_is_null=True).cast(_SECONDS)
+        months = pc.floor_temporal(pc.add(firsts, _TEN_DAYS), unit="month")  # an offset is shorter than a day
+        days = pc.add(months, pc.subtract(clocks, firsts))
+        fits = pc.and_(pc.equal(pc.month(days), pc.month(months)), _states_year(cells, pc.year(months)))
+    return pc.if_else(fits, moments, pa.scalar(None, moments.type)), pc.if_else(fits, days, pa.scalar(None, _SECONDS))
+
+
+def _without_day(form: str) -> str:
+    """Return a format that reads a day of the month as a week, which takes as many digits and says nothing.
+
+    Without a day, `strptime` gives the first of the month.
+    """
+    plain = _DIRECTIVE.sub(lambda found: _WITH_DAY.get(found[2], found[0]), form)
+    made = _DIRECTIVE.sub(lambda found: "%V" if found[2] in "de" else found[0], plain)
+    return form if made == plain else made
+
+
+def _states_year(cells: pa.Array, years: pa.Array) -> pa.Array:
+    """Return whether cells have the four digits of their years."""
+    is_short = pc.fill_null(pc.less(years, _LEAST_YEAR_OF_FOUR_DIGITS), False)
+    if not pc.any(is_short).as_py():
+        return pc.is_valid(years)
+    has_digits = [
+        f"{year:04}" in cell
+        for cell, year in zip(cells.filter(is_short).to_pylist(), years.filter(is_short).to_pylist(), strict=True)
+    ]
+    return pc.replace_with_mask(pc.is_valid(years), is_short, pa.array(has_digits))
