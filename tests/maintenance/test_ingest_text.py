@@ -165,7 +165,7 @@ def test_compressed_text_is_read_and_its_faults_have_lines(tmp_path: Path, endin
 def test_a_compressed_bomb_of_json_is_refused(tmp_path: Path) -> None:
     limits = RawLimits(expansion=1)
     path = tmp_path / "a.json.gz"
-    bomb = batch(path, gzip.compress(b" " * (300 * 1024**2) + b"{}", 1))
+    bomb = batch(path, gzip.compress(b'{"a": 1}\n' + b" " * (300 * 1024**2) + b"{}", 1))
     with pytest.raises(RawFileTooLarge, match="expansion"):
         ingest(str(tmp_path / "t"), [bomb], options=IngestOptions(reading=RawReading(limits, isolated=False)))
 

@@ -34,6 +34,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
     check_count,
 )
 from lance_ops.maintenance.ingest.raw_values import (
+    WHOLE_DECIMAL,
     bad_text,
     form_option,
     holds_text_to_parse,
@@ -93,9 +94,12 @@ def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tup
         )
 
     reader = _named(opened, source, text, names)
-    if request.lead is None and (text.date_formats or text.timestamp_formats or text.thousands):
-        types = _types_by_form(_named(lambda: next(reader, None), source, text, names), text)
-        reader = _named(opened, source, text, names)
+    if request.lead is None:
+        types = {each.name: pa.string() for each in reader.schema if pt.is_float64(each.type)}
+        if types or text.date_formats or text.timestamp_formats or text.thousands:
+            first = _named(opened, source, text, names)
+            types = _types_by_form(_named(lambda: next(first, None), source, text, names), text, tuple(types))
+            reader = _named(opened, source, text, names)
     fields = [each.with_type(_parsed_type(each.type, types.get(each.name, each.type))) for each in reader.schema]
     schema = pa.schema(fields)
     return schema, _batches(reader, schema, source, text, names)
@@ -129,8 +133,12 @@ def _null_cells(text: TextReading) -> list[str]:
     return ["", *(pa.csv.ConvertOptions().null_values if text.null_values is None else text.null_values)]
 
 
-def _types_by_form(batch: pa.RecordBatch | None, text: TextReading) -> dict[str, pa.DataType]:
-    """Return the types of the text columns whose cells in the first batch all have one declared form, or are null."""
+def _types_by_form(batch: pa.RecordBatch | None, text: TextReading, floats: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return types for text columns of the first batch, of which Arrow would read those of `floats` as float64.
+
+    A column whose cells all have one declared form, or are null, gets the form's type. Whole numbers beyond int64 get a
+    type that keeps their digits.
+    """
     found: dict[str, pa.DataType] = {}
     nulls = pa.array(_null_cells(text), pa.string())
     forms = (
@@ -143,12 +151,33 @@ def _types_by_form(batch: pa.RecordBatch | None, text: TextReading) -> dict[str,
         if not pt.is_string(column.type):
             continue
         cells = column.filter(pc.invert(pc.is_in(column, value_set=nulls)))
-        for form, kind in forms:
-            if form and len(cells) and name not in found:
-                with suppress(pa.ArrowInvalid):
-                    parsed(cells, kind, text)
-                    found[name] = kind
+        kinds = [pa.float64()] if name in floats else [kind for form, kind in forms if form and len(cells)]
+        kind = next((each for each in kinds if _fits(cells, each, text)), None)
+        if kind is not None:
+            found[name] = _type_of_digits(cells, text) if kind == pa.float64() else kind
     return found
+
+
+def _fits(cells: pa.Array, kind: pa.DataType, text: TextReading) -> bool:
+    try:
+        parsed(cells, kind, text)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _type_of_digits(cells: pa.Array, text: TextReading) -> pa.DataType:
+    """Return float64 for numbers, or for whole numbers of which int64 does not hold one a type that keeps their digits.
+
+    Decimals have at most 38 digits, so longer numbers stay text.
+    """
+    plain = pc.utf8_trim_whitespace(cells)
+    if text.thousands:
+        plain = pc.replace_substring(plain, text.thousands, "")
+    if not pc.all(pc.match_substring_regex(plain, "^-?[0-9]+$")).as_py():
+        return pa.float64()
+    num_digits = pc.max(pc.utf8_length(pc.utf8_ltrim(plain, "-"))).as_py()
+    return WHOLE_DECIMAL if num_digits <= WHOLE_DECIMAL.precision else pa.string()
 
 
 def _cell_type(kind: pa.DataType, text: TextReading) -> pa.DataType:

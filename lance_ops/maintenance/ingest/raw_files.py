@@ -223,6 +223,8 @@ class RawReader:
             return None
 
     def _look(self, descriptor: int, request: RawRequest) -> tuple[pa.Schema, int | None]:
+        if request.kind == "json":  # its decoder checks all that it may read before it parses the first row
+            request = replace(request, is_cut=True)
         if self._process is not None:
             return self._process.schema(descriptor, request, self._limits)
         found = decode(descriptor, request, self._limits)

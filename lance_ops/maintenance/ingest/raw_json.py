@@ -14,7 +14,10 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +35,7 @@ from lance_ops.maintenance.ingest.raw_limits import (
     check_count,
     check_schema,
 )
-from lance_ops.maintenance.ingest.raw_values import bad_text, form_option, is_list, misfit_message, parsed
+from lance_ops.maintenance.ingest.raw_values import WHOLE_DECIMAL, bad_text, is_list, json_misfit, parsed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +50,10 @@ _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
 _BETWEEN_ROWS = np.isin(np.arange(256), list(b"} \t\r\n\xef\xbb\xbf"))
 """The bytes that may stand where no object is open, with the end of one and those of a byte order mark."""
+_LONGEST_KEY = 4096
+"""A key that the end of a block cuts is seen if it has at most so many bytes."""
+
+_ANYTHING = re.compile(rb"\S")
 _LINE_OF_ARRAY = bytes.maketrans(b"\n\r", b"  ")
 _SPACES = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -59,12 +66,13 @@ def decode_json(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a file of JSON lines, or of one array of rows."""
     source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes, source.is_cut)
-    check_json(source, limits)
+    names = set(_names_within(request.lead)) if request.lead is not None and request.any_case else set()
+    keys = check_json(source, limits, names, in_all_rows=request.ignore_others)
     if request.lead is None:
         with pa.json.open_json(source.open()) as first:
-            schema = wanted = first.schema
+            schema = wanted = _with_digits(source, first.schema)
     else:
-        wanted = request.lead
+        wanted = _as_spelled(source, request.lead, keys)
         schema = pa.schema([pa.field(each.name, _json_type(each.type, request.text)) for each in wanted])
     check_schema(schema, limits)
     others = "ignore" if request.ignore_others else "error"
@@ -147,6 +155,113 @@ class _ArrayLines(io.RawIOBase):
         return bytes(lines)
 
 
+def _with_digits(source: RawSource, schema: pa.Schema) -> pa.Schema:
+    """Return an inferred schema with decimals for whole numbers, of which int64 does not hold one."""
+    if not _holds_floats(schema):
+        return schema
+    rows = [value for _, value in _values(replace(source, is_cut=True))]
+    return pa.schema(list(_type_of_digits(pa.struct(schema), rows)))
+
+
+def _holds_floats(fields: Iterable[pa.Field]) -> bool:
+    return any(pt.is_float64(each.type) or _holds_floats(_fields_of(each.type)) for each in fields)
+
+
+def _type_of_digits(kind: pa.DataType, values: list[Any]) -> pa.DataType:
+    """Return the type with decimals for whole numbers; of fractions, and beyond 38 digits, float64 stays."""
+    if pt.is_struct(kind):
+        rows = [each for each in values if isinstance(each, dict)]
+        return pa.struct(
+            [child.with_type(_type_of_digits(child.type, [row.get(child.name) for row in rows])) for child in kind]
+        )
+    if pt.is_list(kind):
+        items = [item for each in values if isinstance(each, list) for item in each]
+        return pa.list_(kind.value_field.with_type(_type_of_digits(kind.value_type, items)))
+    given = [each for each in values if each is not None]
+    if not pt.is_float64(kind) or not all(isinstance(each, int) for each in given):
+        return kind
+    return WHOLE_DECIMAL if 2**63 <= max(map(abs, given), default=0) < 10**WHOLE_DECIMAL.precision else kind
+
+
+def _as_spelled(source: RawSource, lead: pa.Schema, names: Mapping[bytes, str]) -> pa.Schema:
+    """Return the lead with the spelling that the file's keys have, also within structs; `names` are keys of any row.
+
+    Refuses a file that spells one field in two ways. Only lines with such keys are parsed.
+    """
+    alike: defaultdict[str, set[str]] = defaultdict(set)
+    for name in (*_names_within(lead), *names.values()):
+        alike[name.lower()].add(name)
+    several = {name for name, spellings in alike.items() if len(spellings) > 1}
+    marks = [re.escape(key) for key, name in names.items() if name.lower() in several]
+    if not marks:
+        return lead
+    lines: defaultdict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    for number, value in _values(source, re.compile(b"|".join(marks))):
+        for path, name in _spellings(value, pa.struct(lead)):
+            lines[path].setdefault(name, number)
+    for path, by_name in lines.items():
+        if len(by_name) > 1:
+            first, second, *_ = by_name
+            field = json.dumps(".".join((*path[:-1], second)))
+            raise DecodingRefused(
+                f"line {by_name[second]}: the field {field} is {json.dumps(first)} in line {by_name[first]}, "
+                "and both are one column: spell it in one way"
+            )
+    return pa.schema(_respelled(lead, {path: next(iter(by_name)) for path, by_name in lines.items()}))
+
+
+def _spellings(value: object, kind: pa.DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path in the type of each field of a value that the type has in any case, and the name in the value."""
+    if isinstance(value, list) and is_list(kind):
+        for item in value:
+            yield from _spellings(item, kind.value_type, path)
+    if isinstance(value, dict) and pt.is_struct(kind):
+        known = [child.name for child in kind]
+        for name, item in value.items():
+            alike = [name] if name in known else [each for each in known if each.lower() == name.lower()]
+            if len(alike) == 1:
+                yield (*path, alike[0]), name
+                yield from _spellings(item, kind.field(alike[0]).type, (*path, alike[0]))
+
+
+def _respelled(
+    fields: Iterable[pa.Field], names: Mapping[tuple[str, ...], str], path: tuple[str, ...] = ()
+) -> list[pa.Field]:
+    """Return fields with the names that their paths have, also of those within structs."""
+    made = []
+    for each in fields:
+        below = (*path, each.name)
+        made.append(each.with_name(names.get(below, each.name)).with_type(_type_respelled(each.type, names, below)))
+    return made
+
+
+def _type_respelled(kind: pa.DataType, names: Mapping[tuple[str, ...], str], path: tuple[str, ...]) -> pa.DataType:
+    if pt.is_struct(kind):
+        return pa.struct(_respelled(kind, names, path))
+    if is_list(kind):
+        items = _type_respelled(kind.value_type, names, path)
+        return kind if items == kind.value_type else pa.list_(items)
+    return kind
+
+
+def _names_within(fields: Iterable[pa.Field]) -> Iterator[str]:
+    """Yield the names of fields and of those within them."""
+    for each in fields:
+        yield each.name
+        yield from _names_within(_fields_of(each.type))
+
+
+def _fields_of(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(at) for at in range(kind.num_fields)]
+
+
+def _text_of(key: bytes) -> str:
+    try:
+        return str(json.loads(key)) if b"\\" in key else key[1:-1].decode()
+    except ValueError:
+        return ""
+
+
 def _parsed_fields(schema: pa.Schema, wanted: pa.Schema, text: TextReading) -> list[pa.Field]:
     """Return the fields after their text is parsed: a parse of no value shows its type."""
     return [
@@ -206,114 +321,74 @@ def _named(
                 f"{where} is in no earlier row, and {rule}: put a row with all fields first"
             ) from error
         text = bad_text(error)
-        where = _line_where(source, lambda row: _misfit(row, pa.struct(schema), pa.struct(wanted), text))
+        where = _line_where(source, lambda row: json_misfit(row, pa.struct(schema), pa.struct(wanted), text))
         if not where:
             raise
         raise DecodingRefused(where) from error
 
 
 def _line_where(source: RawSource, fault: Callable[[object], str]) -> str:
-    """Return the line and fault of the first row that has one, as far as each line is one row."""
+    """Return the line and fault of the first row that has one."""
+    for number, value in _values(source):
+        if found := fault(value):
+            return f"line {number}: {found}"
+    return ""
+
+
+def _values(source: RawSource, marks: re.Pattern[bytes] = _ANYTHING) -> Iterator[tuple[int, Any]]:
+    """Yield the number and value of each line that has a mark, as far as each line is one value of JSON."""
+    for number, line in enumerate(_lines(source), 1):
+        if marks.search(line):
+            with suppress(ValueError, RecursionError):  # no JSON, or too deep for Python's parser
+                yield number, json.loads(line)
+
+
+def _lines(source: RawSource) -> Iterator[bytes]:
     with source.open() as stream:
-        number, rest = 0, b""
+        rest = b""
         while block := stream.read(BLOCK_BYTES):
             *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                number += 1
-                if found := _fault_of(line, fault):
-                    return f"line {number}: {found}"
-        found = _fault_of(rest, fault)
-        return f"line {number + 1}: {found}" if found else ""
-
-
-def _fault_of(line: bytes, fault: Callable[[object], str]) -> str:
-    try:
-        return fault(json.loads(line)) if line.strip() else ""
-    except (ValueError, RecursionError):  # a line that is no JSON, or too deep for Python's parser
-        return ""
+            yield from lines
+        yield rest
 
 
 def _no_row(value: object) -> str:
     return "" if isinstance(value, dict) else f"{json.dumps(value)[:_SHOWN]} is no row: each row is an object of fields"
 
 
-def _field_outside(value: object, kind: pa.DataType) -> str:
+def _field_outside(value: object, kind: pa.DataType, path: str = "") -> str:
     """Return the field, by its dotted name, that the value has and the type lacks, or an empty text."""
-    name = _name_outside(value, kind)
-    return name and f"the field {json.dumps(name)}"
-
-
-def _name_outside(value: object, kind: pa.DataType) -> str:
     if isinstance(value, list) and pt.is_list(kind):
-        return next(filter(None, (_name_outside(item, kind.value_type) for item in value)), "")
+        return next(filter(None, (_field_outside(item, kind.value_type, path) for item in value)), "")
     if isinstance(value, dict) and pt.is_struct(kind):
         for name, item in value.items():
             if kind.get_field_index(name) < 0:
-                return str(name)
-            below = _name_outside(item, kind.field(name).type)
+                alike = [child.name for child in kind if child.name.lower() == name.lower()]
+                return f"the field {json.dumps(path + name)}" + (f", unlike {json.dumps(alike[0])}," if alike else "")
+            below = _field_outside(item, kind.field(name).type, f"{path}{name}.")
             if below:
-                return f"{name}.{below}"
+                return below
     return ""
 
 
-def _misfit(value: Any, read: pa.DataType, wanted: pa.DataType, bad: str | None, path: str = "") -> str:
-    """Return the column and value that Arrow does not read as `read`, or that is the text `bad`; or an empty text."""
-    if value is None:
-        return ""
-    if pt.is_struct(read) and isinstance(value, dict):
-        names = [name for name in value if read.get_field_index(name) >= 0]
-        below = (
-            _misfit(
-                value[name], read.field(name).type, wanted.field(name).type, bad, f"{path}.{name}" if path else name
-            )
-            for name in names
-        )
-        return next(filter(None, below), "")
-    if pt.is_list(read) and isinstance(value, list):
-        return next(filter(None, (_misfit(each, read.value_type, wanted.value_type, bad, path) for each in value)), "")
-    fits = _fits(value, read) and not (pt.is_string(read) and read != wanted and value == bad)
-    remedy = form_option(str(wanted)) if isinstance(value, str) else ""
-    return "" if fits else misfit_message(path, json.dumps(value)[:_SHOWN], wanted, remedy)
-
-
-def _fits(value: Any, kind: pa.DataType) -> bool:
-    if pt.is_nested(kind) or pt.is_null(kind) or isinstance(value, list | dict):
-        return False
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if pt.is_boolean(kind):
-        return isinstance(value, bool)
-    if pt.is_integer(kind) or pt.is_floating(kind):
-        if not is_number or (pt.is_integer(kind) and isinstance(value, float)):
-            return False
-        try:
-            pa.scalar(value, kind)
-        except (pa.ArrowInvalid, OverflowError):
-            return False
-        return True
-    if pt.is_decimal(kind):
-        return _casts(str(value), kind) if is_number or isinstance(value, str) else False
-    if not isinstance(value, str):
-        return False
-    return _casts(value, kind) or _casts(f"{value}Z", kind) if pt.is_timestamp(kind) else True
-
-
-def _casts(text: str, kind: pa.DataType) -> bool:
-    try:
-        pa.array([text]).cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def check_json(source: RawSource, limits: RawLimits) -> None:
+def check_json(
+    source: RawSource, limits: RawLimits, names: Collection[str] = (), *, in_all_rows: bool = True
+) -> dict[bytes, str]:
     """Refuse what Arrow's parser does not survive: deep values, because it recurses, and nulls in place of rows.
 
-    Its schema follows from the first block alone.
+    Returns the keys that are one of the names in any case. Unless they are sought `in_all_rows`, those of the first
+    block suffice for a name that it has, and has in no other case.
     """
-    marks, size_bytes = _Marks(b"[]{}"), 0
-    with source.open() as file:
-        num_keys = len(set(_JSON_KEY.findall(file.read(BLOCK_BYTES))))
-        check_count(num_keys, "columns", limits.columns)
+    marks, size_bytes, end = _Marks(b"[]{}"), 0, b""
+    keys: dict[bytes, str] = {}
+    with source.open() as file:  # a schema follows from the first block alone
+        first = set(_JSON_KEY.findall(file.read(BLOCK_BYTES)))
+    num_keys = len(first)
+    check_count(num_keys, "columns", limits.columns)
+    sought = {name.lower() for name in names}
+    if sought and not in_all_rows:
+        spelled = {_text_of(key) for key in first}
+        sought -= {name.lower() for name in spelled} - {name.lower() for name in spelled.difference(names)}
     with source.open() as file:
         while block := file.read(BLOCK_BYTES):
             size_bytes += len(block)
@@ -332,3 +407,8 @@ def check_json(source: RawSource, limits: RawLimits) -> None:
                 raise DecodingRefused(
                     f"{num_rows:,} of its rows in {BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
                 )
+            if sought:
+                found = ((key, _text_of(key)) for key in set(_JSON_KEY.findall(end + block)) - keys.keys())
+                keys.update((key, name) for key, name in found if name.lower() in sought)
+                end = block[-_LONGEST_KEY:]
+    return keys

@@ -83,10 +83,11 @@ class TextReading:
     name, `column_4`. Cells that are one of `null_values` are null; by default a cell of a text column is never null,
     and of another column if it is empty or one of Arrow's own words (`NULL`, `NA`, `NaN`, …). `empty_as_null`
     makes an empty cell of a text column null, too. Dates and timestamps are ISO 8601, or match one of the formats of
-    C's `strptime`. A timestamp that matches a format is a time in the column's zone. If it comes twice there, it is the
-    earlier moment; if a change of the clock skips it, it is read with the offset before the change. Where the types of
-    CSV are inferred, a text column becomes a date, a timestamp or a number if all its cells in the first MiB match a
-    format, or are numbers with `thousands`; a later cell that does not match is refused.
+    C's `strptime`; a day that does not exist matches none, and a year of `%Y` has four digits. A timestamp that matches
+    a format without an offset (`%z`) is a time in the column's zone. If it comes twice there, it is the earlier
+    moment; if a change of the clock skips it, it is read with the offset before the change. Where the types of CSV are
+    inferred, a text column becomes a date, a timestamp or a number if all its cells in the first MiB match a format, or
+    are numbers with `thousands`; a later cell that does not match is refused.
     """
 
     delimiter: str = ","
@@ -135,7 +136,9 @@ class RawRequest:
 
     `lead` has the types of the columns that are wanted, under the file's names. Other columns of the file are refused,
     or left out if `ignore_others`. Without `lead` the types are inferred. `names` are those of a CSV without a header.
-    If `is_cut`, a text is cut off somewhere beyond its first `CUT_BYTES`, and only its schema may be asked for.
+    With `any_case`, a column of `lead` is also one that JSON spells in another case, if it spells it in one way.
+    If `is_cut`, only the first `CUT_BYTES` of a text are read, and only its schema may be asked for; the file may be
+    cut off anywhere beyond them.
     """
 
     kind: str
@@ -143,6 +146,7 @@ class RawRequest:
     text: TextReading = field(default_factory=TextReading)
     lead: pa.Schema | None = None
     ignore_others: bool = False
+    any_case: bool = False
     names: tuple[str, ...] | None = None
     is_cut: bool = False
 
@@ -155,6 +159,7 @@ class RawRequest:
             "text": asdict(self.text),
             "lead": lead,
             "ignore_others": self.ignore_others,
+            "any_case": self.any_case,
             "names": self.names,
             "is_cut": self.is_cut,
         }
@@ -172,6 +177,7 @@ class RawRequest:
             TextReading(**text),
             None if lead is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(lead))),
             values["ignore_others"],
+            values["any_case"],
             None if values["names"] is None else tuple(values["names"]),
             values["is_cut"],
         )
@@ -179,7 +185,7 @@ class RawRequest:
 
 @dataclass(frozen=True)
 class RawSource:
-    """An open file's path, and how its bytes become UTF-8; of one that is cut off, only the first lines count."""
+    """An open file's path, and how its bytes become UTF-8; of a long one that `is_cut`, only the first lines count."""
 
     path: str
     compression: str | None
@@ -193,6 +199,8 @@ class RawSource:
             return self._whole()
         with self._whole() as stream:
             start = stream.read(CUT_BYTES)
+            if len(start) < CUT_BYTES and not stream.read(1):
+                return pa.BufferReader(start)
         end = max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
         if not end:
             raise DecodingRefused(f"its first row has more than {BLOCK_BYTES:,} bytes")

@@ -96,6 +96,7 @@ class RowFitting:
     def matched_text(self, file: RawFile, request: RawRequest, found: pa.Schema | None) -> RawRequest:
         """Return the request for a text file with the table's types under the file's names."""
         ignores = self.extra is ExtraColumns.IGNORE
+        request = replace(request, any_case=self.case_rule is CaseRule.INSENSITIVE)
         if found is None:
             return replace(request, lead=self.table, ignore_others=ignores)
         if request.kind == "csv" and not request.text.header:
