@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ LIMITS = {
 _SIGNED = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}
 _UNSIGNED = {pa.uint8(): 8, pa.uint16(): 16, pa.uint32(): 32, pa.uint64(): 64}
 _FLOATS: dict[pa.DataType, Any] = {pa.float16(): 16, pa.float32(): 32, pa.float64(): 64}
+_SPECIAL_FLOATS = st.sampled_from([0.0, -0.0, math.nan, -math.nan])
 _TEXT = st.text(string.ascii_letters + "äß€🙂", max_size=12)
 _DAYS = 20_000
 _BOOLEANS = st.booleans()
@@ -123,7 +125,7 @@ def _values(kind: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
     if kind in _UNSIGNED:
         return st.integers(0, (1 << _UNSIGNED[kind]) - 1) | st.integers(0, 3)
     if kind in _FLOATS:
-        return st.floats(width=_FLOATS[kind], allow_nan=False)
+        return st.floats(width=_FLOATS[kind]) | _SPECIAL_FLOATS
     if pt.is_dictionary(kind):
         values = _distinct_values(kind.value_type)
         return st.sampled_from([value for value in values if value != "" or limits.empty_strings])

@@ -37,10 +37,18 @@ def columns_of(dtype: str, num_rows: int, rng: np.random.Generator) -> list[pa.A
     ]
     arrays = [pa.array(each.astype(dtype)) for each in numbers]
     wide = rng.integers(0, 256, (3, num_rows * np.dtype(dtype).itemsize), np.uint8).view(dtype)
-    arrays += [pa.array(np.nan_to_num(each)) for each in wide]
+    arrays += [pa.array(each) for each in wide]
+    if dtype[0] == "f":
+        arrays.append(pa.array(np.resize(np.array([0.0, -0.0, np.nan, -np.nan], dtype), num_rows)))
     masks = [rng.random(num_rows) < share for share in (0.01, 0.1, 0.5, 0.99)] + [np.arange(num_rows) == num_rows // 2]
     masks += [np.arange(num_rows) < num_rows // 2, np.ones(num_rows, np.bool_)]
     return arrays + [pa.array(each.astype(dtype), mask=mask) for mask in masks for each in (numbers[0], numbers[2])]
+
+
+def bits_of(column: pa.ChunkedArray) -> pa.Array:
+    """Return numbers as integers of the same bits, so that NaNs are compared, and zeros with their signs."""
+    array = column.combine_chunks()
+    return array.view(f"int{array.type.bit_width}") if pa.types.is_floating(array.type) else array
 
 
 @pytest.mark.parametrize("num_rows", [1, 2, 99, 700, 1024, 1025])
@@ -53,7 +61,9 @@ def test_pages_that_are_encoded_together_are_those_of_single_columns(num_rows: i
     plain = pa.field("plain", arrays[0].type, metadata={"lance-encoding:compression": "none"})
     table = table.append_column(plain, arrays[0])
     wide = FileReader(written(table, version), PATH)
-    assert wide.read().equals(table)
+    assert all(
+        bits_of(found) == bits_of(given) for found, given in zip(wide.read().columns, table.columns, strict=True)
+    )
     kinds = set()
     for number, name in enumerate(table.column_names):
         alone = FileReader(written(table.select([name]), version), PATH)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lance_ops
 from lance_ops.core.json.jsonb import decode, encode
 from lance_ops.errors import UnsupportedFeature
+from tests.file.exactness import exact
 from tests.file.strategies import columns
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -49,7 +50,7 @@ def tables(draw: st.DrawFn, version: str) -> pa.Table:
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.to_pylist()
+    rows: list[dict[str, Any]] = exact(table.to_pylist())
     return rows
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lance_ops.file import FileReader
 from lance_ops.store.local.local_store import LocalStore
+from tests.file.exactness import exact
 from tests.file.strategies import columns
 from tests.file.streaming import as_streamed
 from tests.interop.file_cases import CASES, LEGACY_CASES, Case
@@ -29,14 +30,15 @@ def write_reference(path: Path, table: pa.Table, version: str) -> None:
 
 
 def check_rows(reader: FileReader, rows: list[dict[str, Any]], offsets: list[int]) -> None:
+    rows = exact(rows)
     found = reader.read()
     found.validate(full=True)
-    assert found.to_pylist() == rows
+    assert exact(found.to_pylist()) == rows
     start, stop = len(rows) // 3, len(rows) // 2
-    assert reader.read(None, start, stop).to_pylist() == rows[start:stop]
+    assert exact(reader.read(None, start, stop).to_pylist()) == rows[start:stop]
     taken = reader.take(None, offsets)
     taken.validate(full=True)
-    assert taken.to_pylist() == [rows[offset] for offset in offsets]
+    assert exact(taken.to_pylist()) == [rows[offset] for offset in offsets]
 
 
 def offsets_of(num_rows: int) -> list[int]:

@@ -19,6 +19,7 @@ from lance_ops.file import FileReader, FileWriter
 from lance_ops.pb import file_pb2
 from lance_ops.store.local.local_store import LocalStore
 from lance_ops.wire import schema_to_pb, shared_schema
+from tests.file.exactness import exact
 from tests.file.strategies import columns
 from tests.interop.file_cases import CASES, LEGACY_CASES, Case
 
@@ -50,12 +51,13 @@ def check_reference(path: Path, rows: list[dict[str, Any]], offsets: list[int], 
         return
     found = reader.read_all(batch_size=1 << 30).to_table()
     found.validate(full=True)
-    assert found.to_pylist() == rows
+    rows = exact(rows)
+    assert exact(found.to_pylist()) == rows
     start, stop = len(rows) // 3, len(rows) // 2
     if stop > start:
-        assert reader.read_range(start, stop - start).to_table().to_pylist() == rows[start:stop]
+        assert exact(reader.read_range(start, stop - start).to_table().to_pylist()) == rows[start:stop]
     if offsets:
-        assert reader.take_rows(offsets).to_table().to_pylist() == [rows[offset] for offset in offsets]
+        assert exact(reader.take_rows(offsets).to_table().to_pylist()) == [rows[offset] for offset in offsets]
 
 
 @pytest.mark.parametrize(

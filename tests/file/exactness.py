@@ -1,0 +1,21 @@
+"""Values as Python has them, with the bits of floats: NaNs are compared, and zeros with their signs."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+__all__ = ["exact"]
+
+
+def exact(value: Any) -> Any:
+    """Return a value in which the bits of its floats stand for these, at any depth."""
+    if isinstance(value, float | np.floating):
+        return struct.pack("<d", value)
+    if isinstance(value, list | tuple):
+        return [exact(item) for item in value]
+    if isinstance(value, dict):
+        return {name: exact(item) for name, item in value.items()}
+    return value
