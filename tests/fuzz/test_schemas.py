@@ -11,28 +11,34 @@ from hypothesis import HealthCheck, given, settings
 
 import lance_ops
 from lance_ops.errors import InvalidInput
-from tests.fuzz.schemas.history import run_history
+from tests.fuzz.schemas.history import plain_values, run_history
 from tests.fuzz.schemas.strategies import NAMES, fields, tables
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
 
 
-def opens_in_the_reference(uri: str) -> None:
-    opened = lance.dataset(uri)
-    assert opened.count_rows() == lance_ops.dataset(uri).count_rows()
-    assert opened.schema.names == lance_ops.dataset(uri).schema.names
+def is_read_alike(uri: str) -> None:
+    """Check that both libraries read the same rows."""
+    theirs, ours = lance.dataset(uri), lance_ops.dataset(uri)
+    assert theirs.count_rows() == ours.count_rows()
+    assert theirs.schema.names == ours.schema.names
+    assert plain_values(theirs.to_table()) == plain_values(ours.to_table())
 
 
-@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(table=tables(), name=NAMES, added=fields())
-def test_what_is_committed_of_any_schema_is_read_by_both_libraries(
-    version: str, table: pa.Table, name: str, added: pa.Field
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = run_history(Path(folder), table, version, name, added, opens_in_the_reference)
-    assert outcome.committed or outcome.refused
+@pytest.mark.parametrize(("version", "least"), [("0.1", 1 / 4), ("2.0", 1 / 3), ("2.1", 1 / 3), ("2.2", 1 / 3)])
+def test_what_is_committed_of_any_schema_is_read_by_both_libraries(version: str, least: float) -> None:
+    created = []
+
+    @settings(max_examples=40, suppress_health_check=list(HealthCheck))
+    @given(table=tables(), name=NAMES, added=fields())
+    def check(table: pa.Table, name: str, added: pa.Field) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = run_history(Path(folder), table, version, name, added, is_read_alike)
+        created.append("create" in outcome.committed)
+
+    check()
+    assert sum(created) > least * len(created), "too many schemas are refused: the test sees little"
 
 
 @pytest.mark.parametrize(

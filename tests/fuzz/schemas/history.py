@@ -16,7 +16,7 @@ import pyarrow as pa
 import lance_ops
 from lance_ops.errors import LanceOpsError
 
-__all__ = ["Outcome", "run_history"]
+__all__ = ["Outcome", "plain_values", "run_history"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ def _check_read(uri: str, table: pa.Table, num_rows: int) -> None:
         if not opened.snapshot.schema.fields[at].holds_blobs_v2 and not opened.snapshot.schema.fields[at].is_blob_v1:
             wanted = _plain(table.column(at)) * (num_rows // max(table.num_rows, 1))
             assert _plain(found.column(at)) == wanted, f"column {at} of {table.schema}"
+
+
+def plain_values(table: pa.Table) -> list[list[Any]]:
+    """Return the values of each column as Python objects, those of extension types as their storage."""
+    return [_plain(column) for column in table.columns]
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
