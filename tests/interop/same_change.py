@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.errors import LanceOpsError
 from tests.interop.transactions import shape_of
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -24,11 +25,15 @@ DIFFERENCES = " ".join((Path(__file__).parents[2] / "docs" / "differences.md").r
 
 @dataclass(frozen=True)
 class Difference:
-    """A case in which the libraries differ on purpose; `docs/differences.md` contains the words `documented`."""
+    """A case in which the libraries differ on purpose; `docs/differences.md` contains the words `documented`.
+
+    Where only this library succeeds, `rows` are those of its table then, in any order.
+    """
 
     documented: str
     ours_succeeds: bool = True
     theirs_succeeds: bool = False
+    rows: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,9 @@ def check_same(ours: Made, theirs: Made, known: Difference | None = None) -> Non
         assert known.documented in DIFFERENCES
         assert (ours.succeeds, theirs.succeeds) == (known.ours_succeeds, known.theirs_succeeds), said
         assert ours != theirs, "the difference is gone: remove it"
+        if ours.succeeds and not theirs.succeeds:
+            assert known.rows is not None, f"say which rows there are: {ours.rows}"
+            assert ours.rows == _shown(known.rows)
         return
     assert ours.succeeds == theirs.succeeds, said
     assert ours.result == theirs.result
@@ -87,7 +95,9 @@ def _made(library: Any, uri: str, rows: pa.Table, change: Change, options: Mappi
         result = change(library.dataset(uri), library)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as raised:  # noqa: BLE001 the reference's panics derive from it
+    except BaseException as raised:  # the reference's panics derive from it
+        if library is lance_ops and not isinstance(raised, LanceOpsError | TypeError | ValueError):
+            raise
         error = f"{type(raised).__name__}: {raised}"
         result = None
     try:
@@ -106,6 +116,9 @@ def _read(uri: str, error: str | None, result: Any) -> Made:
     transaction = mine.read_transaction(mine.version)
     assert transaction is not None
     shape = shape_of(transaction.operation) if mine.version > 1 else None
-    return Made(
-        error, result, mine.version, table.schema, table.schema.metadata, sorted(map(str, table.to_pylist())), shape
-    )
+    return Made(error, result, mine.version, table.schema, table.schema.metadata, _shown(table), shape)
+
+
+def _shown(table: pa.Table) -> list[str]:
+    """Return the rows as text, sorted."""
+    return sorted(map(str, table.to_pylist()))
