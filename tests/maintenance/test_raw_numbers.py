@@ -12,8 +12,9 @@ import pytest
 
 import lance_ops
 from lance_ops.core.schema import SchemaMode
-from lance_ops.maintenance.ingest import TextReading
-from tests.maintenance.text_files import BOTH, load
+from lance_ops.errors import RawFileRefused
+from lance_ops.maintenance.ingest import IngestOptions, RawReading, TextReading, ingest
+from tests.maintenance.text_files import BOTH, batch, load
 
 LARGE = [12345678901234567890, 12345678901234567891]
 CELLS: dict[str, tuple[list[str], pa.DataType]] = {
@@ -79,9 +80,43 @@ def test_separators_of_thousands_do_not_cost_digits(
     ]
 
 
+@BOTH
+@pytest.mark.parametrize("cell", ["x", "0.5", "1" * 39])
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+def test_what_is_no_such_decimal_is_refused_by_its_line(tmp_path: Path, name: str, cell: str, isolated: bool) -> None:
+    content = written(name, ["1", '"x"' if (name, cell) == ("a.json", "x") else cell], "{}")
+    table = pa.schema([("id", pa.int64()), ("n", pa.decimal128(38, 0))])
+    line = 3 if name == "a.csv" else 2
+    reason = rf"{name}: line {line}: column 'n': .*{cell}.* is no decimal128\(38, 0\); mend the file, or make"
+    with pytest.raises(RawFileRefused, match=reason):
+        load(tmp_path, name, content, table, TextReading(delimiter=";"), isolated)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.json"])
 def test_a_column_that_is_added_keeps_the_digits_too(tmp_path: Path, name: str) -> None:
     content = written(name, [str(each) for each in LARGE], "{}")
     table = pa.schema([("id", pa.int64())])
     rows = load(tmp_path, name, content, table, TextReading(delimiter=";"), schema_mode=SchemaMode.ADD)
     assert [row["n"] for row in rows] == [*LARGE, None]
+
+
+@pytest.mark.parametrize(
+    ("others", "kind"),
+    [
+        (["1", "2"], pa.decimal128(38, 0)),
+        (["0.5"], pa.float64()),
+    ],
+    ids=["short numbers", "fractions"],
+)
+@pytest.mark.parametrize("large_first", [False, True])
+def test_files_of_a_new_table_agree_on_the_type_of_large_numbers(
+    tmp_path: Path, others: list[str], kind: pa.DataType, large_first: bool
+) -> None:
+    contents = [["n", *map(str, LARGE)], ["n", *others]]
+    contents = contents if large_first else contents[::-1]
+    batches = [batch(tmp_path / f"{at}.csv", "\n".join(lines).encode()) for at, lines in enumerate(contents)]
+    ingest(str(tmp_path / "t"), batches, options=IngestOptions(reading=RawReading(isolated=False)))
+    found = lance_ops.dataset(str(tmp_path / "t")).to_table()["n"]
+    assert found.type == kind
+    number: Any = float if kind == pa.float64() else Decimal
+    assert found.to_pylist() == [number(cell) for lines in contents for cell in lines[1:]]

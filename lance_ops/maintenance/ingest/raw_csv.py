@@ -194,7 +194,8 @@ def _cell_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
         or (pt.is_timestamp(kind) and text.timestamp_formats)
         or (is_number(kind) and text.thousands)
     )
-    return pa.string() if has_form or pt.is_decimal256(kind) else kind
+    # Arrow does not always quote the cell that is no decimal, so decimals are parsed here.
+    return pa.string() if has_form or pt.is_decimal(kind) else kind
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -203,9 +203,8 @@ def is_list(kind: pa.DataType) -> bool:
 
 def _numbers(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Array:
     """Parse numbers with the declared decimal point and separators of thousands; a separator elsewhere is refused."""
-    point, plain = text.decimal_point, array
+    point, plain = text.decimal_point, pc.utf8_trim_whitespace(array)
     if text.thousands:
-        plain = pc.utf8_trim_whitespace(plain)
         group = re.escape(text.thousands)
         grouped = rf"^[+-]?[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+(?:{re.escape(point)}[0-9]*)?$"
         _refuse(
@@ -219,11 +218,20 @@ def _numbers(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Arra
     try:
         return pc.cast(plain, wanted)
     except pa.ArrowInvalid as error:
-        bad = bad_text(error)
-        at = -1 if bad is None else pc.index(plain, bad).as_py()
-        if at < 0:
-            raise
-        raise pa.ArrowInvalid(f"'{array[at]}'") from error
+        raise pa.ArrowInvalid(f"'{array[_first_misfit(plain, wanted)]}'") from error
+
+
+def _first_misfit(cells: pa.Array, kind: pa.DataType) -> int:
+    """Return the place of the first text that is none of a type; Arrow does not always say which one it is."""
+    start, stop = 0, len(cells)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            pc.cast(cells[start:middle], kind)
+            start = middle
+        except pa.ArrowInvalid:
+            stop = middle
+    return start
 
 
 def _refuse(array: pa.Array, is_bad: pa.BooleanArray) -> None:
