@@ -1,4 +1,7 @@
-"""A streaming query, planned and read as Spark does it: offsets travel as JSON, tasks are pickled."""
+"""A streaming query, planned and read as Spark does it: offsets travel as JSON, tasks are pickled.
+
+Spark keeps no offset before the first micro-batch: it asks for it to plan that micro-batch, and again to read it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ class Query:
     def __init__(self, uri: str, **options: str) -> None:
         self._options = {"path": uri, **options}
         self.reader = self._new_reader()
-        self.offset = json.loads(json.dumps(self.reader.initialOffset()))
+        self.offset = self._first_offset()
+        self._start = self.offset
+        self._has_read = False
 
     def restart(self) -> None:
         """Start again from the checkpoint, in another process."""
@@ -28,10 +33,20 @@ class Query:
 
     def next(self, limit: ReadLimit | None = None) -> list[int]:
         """Return the rows of the next micro-batch."""
-        start = self.offset
+        self.plan(limit)
+        return self.run()
+
+    def plan(self, limit: ReadLimit | None = None) -> None:
+        """Put the end of the next micro-batch into the checkpoint."""
+        self._start = self.offset
         asked = self.reader.getDefaultReadLimit() if limit is None else limit
-        self.offset = json.loads(json.dumps(self.reader.latestOffset(start, asked)))
-        return self.rows(start, self.offset)
+        self.offset = json.loads(json.dumps(self.reader.latestOffset(self._start, asked)))
+
+    def run(self) -> list[int]:
+        """Return the rows of the micro-batch that was planned last."""
+        found = self.rows(self._start if self._has_read else self._first_offset(), self.offset)
+        self._has_read = True
+        return found
 
     def rows(self, start: dict[str, int], end: dict[str, int]) -> list[int]:
         return [row["x"] for row in self.values(start, end)]
@@ -41,6 +56,9 @@ class Query:
         task = pickle.loads(pickle.dumps(self.reader))
         parts = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
         return [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
+
+    def _first_offset(self) -> dict[str, int]:
+        return json.loads(json.dumps(self.reader.initialOffset()))  # type: ignore[no-any-return]
 
     def _new_reader(self) -> LanceStreamReader | LanceChangeReader:
         source = LanceSource(self._options)

@@ -106,6 +106,35 @@ def test_what_comes_after_the_start_of_an_available_now_query_is_not_read(datase
     assert query.next() == [3]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("options", [{}, {"max_fragments_per_trigger": "2"}])
+def test_the_first_micro_batch_has_the_rows_that_it_was_planned_with(
+    dataset_uri: str, options: dict[str, str], restarts: bool
+) -> None:
+    append(dataset_uri, 0, 1, 2, 3, 4)
+    query = Query(dataset_uri, **options)
+    query.plan()
+    append(dataset_uri, 5)
+    append(dataset_uri, 6, 7)
+    if restarts:
+        query.restart()
+    found = query.run()
+    while rows := query.next():
+        found += rows
+    assert found == [*range(8)]
+
+
+def test_an_available_now_query_begins_with_the_version_that_was_newest_at_its_start(dataset_uri: str) -> None:
+    append(dataset_uri, 0)
+    query = Query(dataset_uri)
+    query.reader.prepareForTriggerAvailableNow()
+    append(dataset_uri, 1)
+    query.offset = query.reader.initialOffset()
+    assert query.next() == [0]
+    query.restart()
+    assert query.next() == [1]
+
+
 def test_a_micro_batch_that_is_read_again_has_the_same_rows(dataset_uri: str) -> None:
     append(dataset_uri, 0, 1, 2)
     query = Query(dataset_uri, max_fragments_per_trigger="1")
@@ -338,9 +367,11 @@ def test_a_stream_of_changes_says_what_it_needs(dataset_uri: str, tmp_path: Path
         with pytest.raises(InvalidInput, match=message):
             Query(stable, **options)
     late = Query(stable, read_change_feed="true", starting_version="1")
+    start = late.offset
     dataset(stable).cleanup_old_versions(timedelta(0))
+    late.plan()
     with pytest.raises(VersionNotFound, match="start again with a new checkpoint"):
-        late.next()
+        late.rows(start, late.offset)
 
 
 def test_a_stream_of_changes_begins_where_it_can_compare_two_versions(dataset_uri: str) -> None:

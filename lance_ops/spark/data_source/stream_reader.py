@@ -9,6 +9,9 @@ version `whole` (0 if there is none) counts as having added all of its fragments
 the last version that is read, in part or to its end, was committed: a table that was made again has that number of
 another moment.
 
+All offsets of a stream have the same `whole`, but for the one before its first micro-batch. Spark does not keep that
+offset: it asks for it when it plans the micro-batch, and again when it reads it, which may be after a restart.
+
 A column that a later version added is null in the rows of a version before it (`loaded_columns`).
 
 Versions that only rearrange rows (compactions, indices, configuration, new or dropped columns) add none, and neither do
@@ -84,6 +87,11 @@ class _Offset:
     def of(cls, stored: dict[str, int]) -> _Offset:
         return cls(stored["whole"], stored["version"], stored["fragments"], stored.get("made_at_ns"))
 
+    @classmethod
+    def before(cls, whole: int) -> _Offset:
+        """Return the offset of a stream that begins with all rows of a version."""
+        return cls(whole, whole, 0)
+
     def stored(self) -> dict[str, int]:
         numbers = {"whole": self.whole, "version": self.version, "fragments": self.fragments}
         return numbers | moment_of_offset(self.made_at_ns)
@@ -129,8 +137,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first = self._options.starting_version
         if first is not None:
             return _Offset(0, first, 0).stored()
-        now = open_unread(self._options).version
-        return _Offset(now, now, 0).stored()
+        return _Offset.before(self._last or open_unread(self._options).version).stored()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit of a micro-batch that the options ask for."""
@@ -165,6 +172,8 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Share the fragments between two offsets among tasks."""
         first, last = _Offset.of(start), _Offset.of(end)
+        if last.whole and first.whole != last.whole:
+            first = _Offset.before(last.whole)  # the one that the end was planned from; see the module
         found: list[InputPartition] = []
         for version in range(first.version, last.version + (last.fragments > 0)):
             skipped = first.fragments if version == first.version else 0
