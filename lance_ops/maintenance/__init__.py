@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         IngestedBatch,
         batch_properties,
         ingested_batches,
+        last_numbered_batch,
         taken_out_batches,
         tokens_of,
     )
@@ -19,6 +20,7 @@ __all__ = [
     "IngestedBatch",
     "batch_properties",
     "ingested_batches",
+    "last_numbered_batch",
     "taken_out_batches",
     "tokens_of",
 ]
@@ -29,6 +31,7 @@ _MODULES = {
     "ingested_batches": "batch_ledger",
     "taken_out_batches": "batch_ledger",
     "tokens_of": "batch_ledger",
+    "last_numbered_batch": "batch_ledger",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

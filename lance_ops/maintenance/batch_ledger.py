@@ -13,7 +13,8 @@ keeps the events, not the state after them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -33,18 +34,21 @@ from lance_ops.transactions import (
 __all__ = [
     "BatchEvent",
     "IngestedBatch",
+    "NumberedBatch",
     "batch_event",
     "batch_properties",
     "batches_of",
     "checkpoint_batches",
     "has_checkpoint",
     "ingested_batches",
+    "last_numbered_batch",
     "recorded_event",
     "taken_out_batches",
     "tokens_of",
 ]
 
 _CHECKPOINT_DIR = "_lance_ops/batches"
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,15 @@ class IngestedBatch:
     token: str
     version: int
     first_version: int
+
+
+@dataclass(frozen=True)
+class NumberedBatch:
+    """A batch `name/number`: its number, its token, and the version that added its rows."""
+
+    number: int
+    token: str
+    version: int
 
 
 @dataclass(frozen=True)
@@ -92,26 +105,34 @@ def tokens_of(held: Mapping[str, IngestedBatch]) -> dict[str, str]:
 
 def taken_out_batches(snapshot: Snapshot) -> set[str]:
     """Return the keys of batches that restores and overwrites took out of the table, and that did not come back."""
-    events = _events(snapshot)
+    events = [event for event in _events(snapshot) if event.version <= snapshot.version]
     return {key for event in events for key in event.batches} - _held(events, snapshot.version).keys()
 
 
 def _held(events: Iterable[BatchEvent], version: int) -> dict[str, IngestedBatch]:
     """Return the batches in the table at a version, by its events up to then, the newest first."""
     found: dict[str, IngestedBatch] = {}
-    newest_valid = version
-    for event in events:
-        if event.version > newest_valid:
-            continue
+    for event in _that_count(events, version):
         for key, token in event.batches.items():
             newer = found.get(key)
             if newer is None:
                 found[key] = IngestedBatch(token, event.version, event.version)
             else:
                 found[key] = replace(newer, first_version=event.version)
-        if event.back_to is not None:
-            newest_valid = event.back_to
     return found
+
+
+def last_numbered_batch(snapshot: Snapshot, name: str) -> NumberedBatch | None:
+    """Return the batch `name/number` whose rows came last into the table of this version; None if it has none.
+
+    The versions are read newest first, and none that is older than the batch.
+    """
+    while True:
+        checkpoint = _newest_checkpoint(snapshot.store)
+        events = _that_count(_newest_first(snapshot, checkpoint), snapshot.version)
+        found = next((batch for event in events for batch in _numbered(event, name)), None)
+        if _newest_checkpoint(snapshot.store) == checkpoint:
+            return found
 
 
 def batch_event(snapshot: Snapshot, committed: CommittedVersion, after: CommittedVersion | None) -> BatchEvent | None:
@@ -137,7 +158,7 @@ def checkpoint_batches(store: Store, version: int, events: Iterable[BatchEvent])
     version that another clean-up had removed by then is in the checkpoint that is read now. Nothing is written for a
     table that never ingested a batch: the other events only say which batches count.
     """
-    newest, older = _newest_checkpoint(store)
+    newest, older = _read_newest_checkpoint(store)
     known = [*(event for event in events if event.version > newest), *older]
     if newest >= version or not any(event.batches for event in known):
         return
@@ -152,39 +173,60 @@ def has_checkpoint(store: Store) -> bool:
     return bool(_checkpoints(store))
 
 
+def _numbered(event: BatchEvent, name: str) -> Iterator[NumberedBatch]:
+    for key, token in event.batches.items():
+        beginning, _, number = key.rpartition("/")
+        if beginning == name and _NUMBER.fullmatch(number):
+            yield NumberedBatch(int(number), token, event.version)
+
+
+def _that_count(events: Iterable[BatchEvent], version: int) -> Iterator[BatchEvent]:
+    """Yield those of the events, newest first, whose batches are in the table at a version."""
+    for event in events:
+        if event.version > version:
+            continue
+        yield event
+        if event.back_to is not None:
+            version = event.back_to
+
+
 def _events(snapshot: Snapshot) -> list[BatchEvent]:
-    """Return the events up to the snapshot's version, newest first.
+    """Return the events, newest first.
 
     A clean-up writes its checkpoint before it removes a version. If the newest checkpoint is the same before and after
     the transactions are read, no version was missed.
     """
     while True:
-        checkpoint, older = _newest_checkpoint(snapshot.store)
-        newer = _events_since(snapshot, checkpoint)
-        if max(_checkpoints(snapshot.store), default=0) == checkpoint:
-            return [event for event in (*newer, *older) if event.version <= snapshot.version]
+        checkpoint, older = _read_newest_checkpoint(snapshot.store)
+        newer = list(_events_since(snapshot, checkpoint, to_the_end=True))
+        if _newest_checkpoint(snapshot.store) == checkpoint:
+            return [*newer, *older]
 
 
-def _events_since(snapshot: Snapshot, checkpoint: int) -> list[BatchEvent]:
-    """Return the events after a checkpoint, newest first, without those of stray versions."""
+def _newest_first(snapshot: Snapshot, checkpoint: int) -> Iterator[BatchEvent]:
+    """Yield the events newest first, and read what is older only if the caller asks for it; see `_events`."""
+    yield from _events_since(snapshot, checkpoint, to_the_end=False)
+    yield from _read_newest_checkpoint(snapshot.store)[1]
+
+
+def _events_since(snapshot: Snapshot, checkpoint: int, *, to_the_end: bool) -> Iterator[BatchEvent]:
+    """Yield the events after a checkpoint, newest first, without those of stray versions."""
     store, committer = snapshot.store, snapshot.committer
-    events: list[BatchEvent] = []
     after: CommittedVersion | None = None
-    for committed in versions_newest_first(store, committer, down_to=checkpoint + 1, to_the_end=True):
+    for committed in versions_newest_first(store, committer, down_to=checkpoint + 1, to_the_end=to_the_end):
         event = batch_event(snapshot, committed, after)
         if event is not None:
-            events.append(event)
+            yield event
         after = committed
-    return events
 
 
-def _newest_checkpoint(store: Store) -> tuple[int, list[BatchEvent]]:
+def _read_newest_checkpoint(store: Store) -> tuple[int, list[BatchEvent]]:
     """Return the newest checkpoint's version and its events, newest first; (0, []) if there is none.
 
     A concurrent clean-up may delete it after it was listed: then a newer one is read.
     """
     while True:
-        version = max(_checkpoints(store), default=0)
+        version = _newest_checkpoint(store)
         if not version:
             return 0, []
         try:
@@ -198,6 +240,11 @@ def _newest_checkpoint(store: Store) -> tuple[int, list[BatchEvent]]:
             ]
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFile(store.uri_of(_path(version)), "checkpoint", f"not batch events: {error!r}") from error
+
+
+def _newest_checkpoint(store: Store) -> int:
+    """Return the version of the newest checkpoint; 0 if there is none."""
+    return max(_checkpoints(store), default=0)
 
 
 def _checkpoints(store: Store) -> list[int]:

@@ -10,9 +10,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from lance_ops import maintenance
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
 from lance_ops.spark.data_source.table_writer import WriteMode, WritePlan, plan_write
@@ -69,8 +71,8 @@ class LanceWriter(DataSourceArrowWriter):
 class LanceStreamWriter(DataSourceStreamArrowWriter):
     """Appends each micro-batch once: the version's transaction names the query and the micro-batch.
 
-    After a restart Spark may repeat its last micro-batch, with the query's id, which is in the checkpoint.
-    Spark makes one of these for the tasks of a micro-batch and, in another process, one for its commit.
+    After a restart Spark may repeat its last micro-batch, and no earlier one, with the query's id, which is in the
+    checkpoint. Spark makes one of these for the tasks of a micro-batch and, in another process, one for its commit.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -99,18 +101,46 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
                 f"{self._options.path}: Spark gave the stream no id; give it option 'query', a name that stays "
                 "the same when the stream restarts"
             )
-        plan = plan_write(replace(self._options, batch=f"{query}/{batchId}"), self._schema)
-        if plan.done:
+        plan = plan_write(self._options, self._schema)
+        if _is_repeat(plan, query, batchId):
             return
         if any(isinstance(message, FragmentsWritten) and message.schema != plan.schema for message in messages):
             raise SchemaMismatch(
                 f"{self._options.path}: the table's schema changed during the micro-batch: start again"
             )
-        plan.commit(fragments)
+        replace(plan, options=replace(plan.options, batch=f"{query}/{batchId}")).commit(fragments)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove what failed tasks' siblings wrote."""
         _abort(self._plan, messages)
+
+
+def _is_repeat(plan: WritePlan, query: str, number: int) -> bool:
+    """Return whether the table has this micro-batch.
+
+    Raises `InvalidInput` if it has a later one, since Spark repeats the last one alone: the checkpoint was lost, or is
+    an older copy, and the micro-batch has other rows than the one with its number that is in the table. Raises
+    `InvalidInput` also for a name that batches of raw files have.
+    """
+    if plan.read_version is None:
+        return False
+    options = plan.options
+    snapshot = Snapshot.open(options.path, plan.read_version, options.storage_options)
+    last = maintenance.last_numbered_batch(snapshot, query)
+    if last is None:
+        return False
+    if last.token != f"{query}/{last.number}":
+        raise InvalidInput(
+            f"{options.path}: batch '{query}/{last.number}' was ingested from raw files in version {last.version}: "
+            "give the stream option 'query', with a name that no batch begins with"
+        )
+    if last.number > number:
+        raise InvalidInput(
+            f"{options.path}: version {last.version} has micro-batch {last.number} of query {query!r}, and Spark "
+            f"writes micro-batch {number}: the stream's checkpoint was lost or replaced by an older copy. Start with a "
+            "new checkpoint, give option 'query' another name, and begin the stream behind the rows that the table has"
+        )
+    return last.number == number
 
 
 def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> FragmentsWritten:
