@@ -28,6 +28,7 @@ from lance_ops.core.json import text_schema
 from lance_ops.core.redaction import public_uri
 from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job, ReportProgress
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
 from lance_ops.spark.running import map_rows
 from lance_ops.spark.session_kind import check_is_running
@@ -79,12 +80,13 @@ def write_with(
     *,
     grows_by: str | None = None,
     exact: bool = False,
+    computed_from: Snapshot | None = None,
     on_progress: ReportProgress | None = None,
 ) -> LanceDataset:
     """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written.
 
     `grows_by` is the setting, as the user writes it, that lets the schema grow; errors name it where that helps. With
-    `exact` a number that the table's type would round is refused.
+    `exact` a number that the table's type would round is refused. `computed_from` is as in `plan_write`.
     """
     if mode not in get_args(WriteMode):
         raise InvalidInput(f"mode {mode!r}: a write is one of {', '.join(get_args(WriteMode))}")
@@ -100,6 +102,7 @@ def write_with(
         mode,
         grows_by=grows_by,
         exact=exact,
+        computed_from=computed_from,
         after_casts=lambda table: arrow_schema_of(types_for(table)),
     )
     path, given = plan.options.path, plan.options.storage_options

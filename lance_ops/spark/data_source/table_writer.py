@@ -60,6 +60,8 @@ that match it; `create` refuses the table.
 _MOST_HINTED_CHANGES = 5
 """The most columns that a hint names."""
 
+_CONFLICT_RETRIES = 10
+
 
 @dataclass(frozen=True)
 class WritePlan:
@@ -68,7 +70,8 @@ class WritePlan:
     `options` have the URI of the table's root, which means the same in every process. `read_version` is None if the
     write creates the table. `done` means that this write is a replay and has nothing to do. `change` is what the
     table's schema needs first to become `schema`. `hint` tells how the table would grow to fit rows that do not fit it.
-    Numbers are rounded to the table's types as Spark rounds them, unless the write is `exact`.
+    Numbers are rounded to the table's types as Spark rounds them, unless the write is `exact`. `conflict_retries` says
+    how often the rows to replace are searched again.
     """
 
     options: SourceOptions
@@ -80,6 +83,7 @@ class WritePlan:
     change: SchemaChange | None = None
     hint: str = ""
     exact: bool = False
+    conflict_retries: int = _CONFLICT_RETRIES
 
     def write(self, batches: Iterable[pa.RecordBatch], time_zone: str = "UTC") -> list[Fragment]:
         """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column.
@@ -185,7 +189,8 @@ class WritePlan:
                     raise RetryableConflict(f"{snapshot.uri}: another writer committed batch {self.options.batch!r}")
         if self.options.replace_where is not None:
             condition = self.options.replace_where
-            made = changing.replace_matching(snapshot, condition, pending, runner, self._properties)
+            retries = self.conflict_retries
+            made = changing.replace_matching(snapshot, condition, pending, runner, self._properties, retries)
         else:
             made = writing.commit_operation(
                 snapshot,
@@ -226,6 +231,7 @@ def plan_write(
     keep_not_null: bool = False,
     grows_by: str | None = None,
     exact: bool = False,
+    computed_from: Snapshot | None = None,
     after_casts: Callable[[pa.Schema], pa.Schema] | None = None,
 ) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
@@ -234,6 +240,9 @@ def plan_write(
     those of `schema` that are not stay so. `grows_by` is the setting, as the user writes it, that lets the schema grow;
     errors name it where that helps. With `exact` a number that the table's type would round is refused. `after_casts`
     returns the schema that the rows have after Spark's casts to a table's schema. None: Spark casts nothing.
+    `computed_from` is the version that the rows were computed from: the write replaces rows of this version alone, and
+    its commit raises `TooManyConcurrentWriters` if another writer has changed them. By default it is the newest
+    version, and after such a change the rows to replace are searched again.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
@@ -249,7 +258,7 @@ def plan_write(
     if not schema.names:
         raise SchemaMismatch("the rows to write have no column, and Spark passes none of them on: select at least one")
     options = options.with_full_uri()
-    snapshot = options.open_to_write()
+    snapshot = options.open_to_write() if computed_from is None else computed_from
     if snapshot is None:
         _check_names_differ(schema.names, options)
         version = options.data_storage_version or FileVersion.V2_2
@@ -277,7 +286,10 @@ def plan_write(
     _check_names_rows(options.replace_where, rows)
     may_grow = grows_by is not None and options.schema_mode is None and not replaces_all
     hint = f"; or {grows_by} {growth}" if may_grow and (growth := _growth(snapshot, schema, options)) else ""
-    plan = WritePlan(options, snapshot.version, table, version, mode, change=change, hint=hint, exact=exact)
+    retries = _CONFLICT_RETRIES if computed_from is None else 0
+    plan = WritePlan(
+        options, snapshot.version, table, version, mode, change=change, hint=hint, exact=exact, conflict_retries=retries
+    )
     # Casting zero rows shows an impossible cast before a task starts.
     with _with_hint(hint):
         empty = empty_table(rows)

@@ -148,6 +148,10 @@ class Tables:
         """
         return replace(self, pinned={snapshot.uri: snapshot.version}, _opened={})
 
+    def has_read(self, uri: str) -> bool:
+        """Return whether the newest version of a table, or the pinned one, was opened: a query reads it."""
+        return any(clause is None and opened.uri == uri for (_, clause), opened in self._opened.items())
+
     def for_query_to_write(self) -> Tables:
         """Return the same names for a query whose rows are written: of blobs it reads the bytes, unless told otherwise.
 

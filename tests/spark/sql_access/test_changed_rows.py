@@ -14,12 +14,15 @@ import lance_ops
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import InThreads
-from lance_ops.spark import sql
+from lance_ops.spark import frame_write, sql
+from lance_ops.spark.data_source import WritePlan
+from lance_ops.spark.sql_access.queries import run_query
 from lance_ops.spark.sql_access.row_changes import statements
+from lance_ops.spark.sql_access.table_references import Tables
 from tests.spark.sql_access.shown_rows import first, stored
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -60,6 +63,47 @@ def test_a_change_that_lost_to_another_is_of_the_version_after_it(
     else:
         assert {number: found[number] for number in after} == after
     assert LanceDataset(uri).version == 3
+
+
+@pytest.mark.parametrize("when", ["before the plan", "before the commit"])
+@pytest.mark.parametrize("change", ["update", "append"])
+def test_an_overwrite_from_the_table_itself_keeps_what_another_writer_changed(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, when: str, change: str
+) -> None:
+    uri = lake / "numbers.lance"
+    place, name = (frame_write, "plan_write") if when == "before the plan" else (WritePlan, "commit")
+    go_on = getattr(place, name)
+
+    def overtaken(*args: Any, **named: Any) -> Any:
+        if LanceDataset(uri).version == 1 and change == "update":
+            LanceDataset(uri).update({"x": "500"}, "id = 2")
+        elif LanceDataset(uri).version == 1:
+            write_dataset(pa.table({"id": [99], "x": pa.array([9], pa.int32()), "s": ["z"]}), uri, mode="append")
+        return go_on(*args, **named)
+
+    monkeypatch.setattr(place, name, overtaken)
+    head = "OVERWRITE numbers" if when == "before the plan" else "INTO numbers REPLACE WHERE id >= 0"
+    run(f"INSERT {head} SELECT id, x + 1, s FROM lance.`{lake}/./numbers.lance`")
+    changed = {2: 501} if change == "update" else {99: 9}
+    assert {row[0]: row[1] for row in stored(lake)} == {number: number + 1 for number in range(10)} | changed
+
+
+def test_an_overwrite_by_other_rows_runs_its_query_once(run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = lake / "numbers.lance"
+    commit, ran = WritePlan.commit, list[str]()
+
+    def overtaken(*args: Any, **named: Any) -> Any:
+        LanceDataset(uri).update({"x": "500"}, "id = 2")
+        return commit(*args, **named)
+
+    def noted(text: str, tables: Tables) -> DataFrame:
+        ran.append(text)
+        return run_query(text, tables)
+
+    monkeypatch.setattr(WritePlan, "commit", overtaken)
+    monkeypatch.setattr(statements, "run_query", noted)
+    run("INSERT OVERWRITE numbers VALUES (1, 2, 'c')")
+    assert (stored(lake), len(ran)) == ([(1, 2, "c")], 1)
 
 
 @pytest.mark.parametrize(

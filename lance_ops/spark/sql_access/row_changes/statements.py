@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.data_source import WriteMode
 from lance_ops.spark.frame_write import write_with
 from lance_ops.spark.sql_access.queries import lance_query, run_query
 from lance_ops.spark.sql_access.row_changes.computed_rows import delete_computed, update_computed
@@ -35,7 +34,10 @@ _AFFECTED = "num_affected_rows bigint"
 
 
 def _insert(statement: Statement) -> DataFrame | None:
-    """INSERT (INTO | OVERWRITE) [TABLE] t [(columns) | BY NAME] [REPLACE WHERE condition] query."""
+    """INSERT (INTO | OVERWRITE) [TABLE] t [(columns) | BY NAME] [REPLACE WHERE condition] query.
+
+    A query that reads the table reads the version whose rows the statement replaces.
+    """
     reader = statement.reader
     overwrite = reader.accept("OVERWRITE")
     if not overwrite and not reader.accept("INTO"):
@@ -53,25 +55,42 @@ def _insert(statement: Statement) -> DataFrame | None:
             raise InvalidInput("SQL on a Lance table: INSERT INTO … REPLACE WHERE, or INSERT OVERWRITE; not both")
     if reader.peek("PARTITION"):
         raise UnsupportedFeature("PARTITION of a Lance table (it has no partition folders: use REPLACE WHERE)")
-    check_values(reader)
-    frame = run_query(reader.rest("a query"), statement.tables.for_query_to_write())
-    opened = statement.tables.open(table)
-    names = opened.snapshot.schema.names
-    if not by_name:
-        frame = _by_position(frame, columns or names, statement)
-    elif columns is not None:
+    if by_name and columns is not None:
         raise InvalidInput("SQL on a Lance table: columns by position or BY NAME; not both")
-    replaced = "true" if overwrite else None if condition is None else _replaced(statement, opened, condition)
-    mode: WriteMode = "append" if replaced is None else "overwrite"
-    options = {} if replaced is None else {"replace_where": replaced}
-    on_progress = statement.on_progress
-    write_with(frame, table.location, mode, options, table.storage_options, grows_by=_GROWS_BY, on_progress=on_progress)
+    check_values(reader)
+    query = reader.rest("a query")
+    opened = statement.tables.open(table)
+    replaces = overwrite or condition is not None
+
+    def attempt(current: Snapshot) -> None:
+        options = {}
+        if replaces:
+            options["replace_where"] = "true" if condition is None else _replaced(statement, current, condition)
+        tables = statement.tables.reading(current).for_query_to_write()
+        frame = run_query(query, tables)
+        if not by_name:
+            frame = _by_position(frame, columns or current.schema.names, statement)
+        write_with(
+            frame,
+            table.location,
+            "overwrite" if replaces else "append",
+            options,
+            table.storage_options,
+            grows_by=_GROWS_BY,
+            computed_from=current if replaces and tables.has_read(current.uri) else None,
+            on_progress=statement.on_progress,
+        )
+
+    if replaces:
+        statement.retried(opened, attempt)
+    else:
+        attempt(opened.snapshot)
     return statement.nothing()
 
 
-def _replaced(statement: Statement, opened: LanceDataset, condition: str) -> str:
+def _replaced(statement: Statement, current: Snapshot, condition: str) -> str:
     """Return the condition of REPLACE WHERE in this library's SQL, which the new rows must meet, too."""
-    predicate = statement.predicate(opened.snapshot.schema, condition)
+    predicate = statement.predicate(current.schema, condition)
     if predicate is None:
         raise UnsupportedFeature(
             f"REPLACE WHERE {condition} (compare columns with constants, as in day = DATE '2026-01-31' AND "
