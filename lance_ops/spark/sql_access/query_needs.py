@@ -13,7 +13,7 @@ from sqlglot import exp
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.expressions import conjuncts
-from lance_ops.spark.sql_access.words import Word
+from lance_ops.spark.sql_access.words import CLOCK_WORDS, Kind, Word
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, row_column
 
 __all__ = ["QueryNeeds", "is_of_cte", "name_parts"]
@@ -99,6 +99,8 @@ class QueryNeeds:
                 return
             for condition in _conditions(select, source):
                 for part in conjuncts(condition):
+                    if self._may_name_column_of_clock(part) and not (source is table and _is_alone(select)):
+                        continue
                     if self._is_about(part, source, select, tuple(shown)):
                         yield part if source is table else self._renamed(part, shown)
             shown = self._shown_columns(source, select, shown)
@@ -261,12 +263,26 @@ class QueryNeeds:
 
         return condition.copy().transform(renamed)
 
+    def _may_name_column_of_clock(self, condition: exp.Expr) -> bool:
+        """Return whether a condition may have a word as `current_date`, which is a column if a source has that column.
+
+        sqlglot takes it for the function in any case.
+        """
+        return self._has_clock_without_brackets and condition.find(exp.Func) is not None
+
+    @cached_property
+    def _has_clock_without_brackets(self) -> bool:
+        followers = [*(word.value for word in self.words[1:]), ""]
+        return any(
+            word.kind is Kind.NAME and word.value.lower() in CLOCK_WORDS and follower != "("
+            for word, follower in zip(self.words, followers, strict=True)
+        )
+
     def _is_about(self, condition: exp.Expr, table: exp.Expr, select: exp.Select, names: Sequence[str]) -> bool:
         """Return whether each column of a condition is one of the table for certain."""
         alias = table.alias_or_name.lower()
-        sources = list(_sources(select))
-        aliases = [source.alias_or_name.lower() for source in sources]
-        alone = len(sources) == 1 and not select.args.get("laterals")
+        aliases = [source.alias_or_name.lower() for source in _sources(select)]
+        alone = _is_alone(select)
         columns = list(condition.find_all(exp.Column))
         if not columns or condition.find(exp.Query) is not None or aliases.count(alias) > 1:
             return False
@@ -304,6 +320,11 @@ def _sources(select: exp.Select) -> Iterator[exp.Expr]:
     yield select.args["from_"].this
     for join in select.args.get("joins") or ():
         yield join.this
+
+
+def _is_alone(select: exp.Select) -> bool:
+    """Return whether the SELECT has one source, so that a name without another before it is a column of this one."""
+    return len(list(_sources(select))) == 1 and not select.args.get("laterals")
 
 
 def _conditions(select: exp.Select, table: exp.Expr) -> Iterator[exp.Expr]:

@@ -13,6 +13,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
 __all__ = [
+    "CLOCK_WORDS",
     "EXPLAIN_MODES",
     "QUERY_WORDS",
     "Kind",
@@ -26,6 +27,9 @@ __all__ = [
 
 QUERY_WORDS = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
 """The words that begin a query."""
+
+CLOCK_WORDS = {"now", "current_timestamp", "current_date", "curdate", "localtimestamp"}
+"""The functions of the clock that may stand without brackets. A column of that name comes before the function."""
 
 EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 """The words that may follow EXPLAIN."""

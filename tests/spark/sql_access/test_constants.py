@@ -323,6 +323,10 @@ def test_where_spark_casts_the_column_it_compares_alone(
         ("day >= add_months(DATE '2026-01-01', month(current_date()) - 1)", {}),
         ("day >= CAST(:since AS DATE)", {"since": "today"}),
         ("at <= CAST(:until AS TIMESTAMP)", {"until": "now"}),
+        ("at < '08:00:00'", {}),
+        ("at BETWEEN '06:00' AND '14:00:00'", {}),
+        ("at < CAST(:until AS TIMESTAMP)", {"until": "T8:30"}),
+        ("at > to_timestamp(concat('8', ':00'))", {}),
     ],
 )
 def test_no_bound_is_pushed_that_a_later_query_may_need_lower(
@@ -332,3 +336,58 @@ def test_no_bound_is_pushed_that_a_later_query_may_need_lower(
     write_dataset(pa.table({"day": [date(2026, 1, 1)], "at": at}), tmp_path / "t.lance")
     sql(spark, f"SELECT day FROM t WHERE {condition}", args, namespace=tmp_path).collect()
     assert filters.pop() == (None, None)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_moment_in_a_list_is_compared_alike_as_a_literal_and_as_a_parameter(
+    spark: SparkSession, moments: Path, in_zone: Callable[[str], None], filters: list[Any], ansi: str
+) -> None:
+    in_zone("UTC")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for text in ("2026-01-01T12:00:00", "2026-01-01 12:00:00"):
+            expected = spark.sql(f"SELECT id FROM copied WHERE local_us IN ('{text}')").collect()
+            read = set()
+            for value, args in ((f"'{text}'", None), (":a", {"a": text})):
+                found = sql(spark, f"SELECT id FROM moments WHERE local_us IN ({value})", args).collect()
+                assert (found, len(found) > 0) == (expected, ansi == "true" or "T" not in text)
+                read.add(filters.pop())
+            assert len(read) == 1
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
+OF_A_COLUMN = [
+    "SELECT t.id FROM t JOIN u ON t.id = u.id WHERE t.day >= current_date",
+    "SELECT t.id FROM u JOIN t ON t.id = u.id AND t.day >= Current_Date",
+    "SELECT t.id FROM t, LATERAL (SELECT u.current_date FROM u WHERE u.id = t.id) WHERE t.day >= current_date",
+    "SELECT id FROM t LATERAL VIEW explode(array(DATE '1999-01-01')) AS current_date WHERE t.day >= current_date",
+    "SELECT id FROM (SELECT id, day, since AS current_date FROM t) q WHERE q.day >= current_date",
+    "WITH q AS (SELECT id, day, since AS current_date FROM t) SELECT id FROM q WHERE day >= current_date",
+]
+OF_THE_CLOCK = [
+    "SELECT id FROM t WHERE day >= current_date",
+    "SELECT t.id FROM t JOIN u ON t.id = u.id WHERE t.day >= current_date()",
+    "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = u.id AND t.day >= current_date)",
+]
+
+
+@pytest.mark.parametrize("text", OF_A_COLUMN + OF_THE_CLOCK)
+def test_a_word_of_the_clock_is_the_column_of_any_source_that_has_it(
+    spark: SparkSession, tmp_path: Path, filters: list[Any], text: str
+) -> None:
+    old = [date(1999, 1, 1), date(2001, 1, 1)]
+    tables = {
+        "t": pa.table({"id": [1, 2], "day": [date(2000, 1, 1)] * 2, "since": old}),
+        "u": pa.table({"id": [1, 2], "current_date": old}),
+    }
+    for name, table in tables.items():
+        write_dataset(table, tmp_path / f"{name}.lance")
+        spark.createDataFrame(table).createOrReplaceTempView(name)
+    expected = spark.sql(text).collect()
+    for name in tables:
+        spark.catalog.dropTempView(name)
+    assert sql(spark, text, namespace=tmp_path).collect() == expected
+    pushed = [predicate for predicate, _ in filters if predicate is not None]
+    assert bool(pushed) is (text in OF_THE_CLOCK)
+    assert bool(expected) is (text in OF_A_COLUMN)

@@ -261,6 +261,22 @@ def test_a_delete_removes_the_rows_that_a_select_shows(run: Any, lake: Path, con
     assert {row[0] for row in stored(lake)} == {*range(10)} - shown
 
 
+@pytest.mark.parametrize("pattern", ["50\\%", "%\\%", "50\\%%", "a\\_b", "c\\\\%", "50%"])
+def test_a_delete_like_a_parameter_removes_the_rows_that_a_select_shows(run: Any, lake: Path, pattern: str) -> None:
+    texts = ["50", "50%", "50%x", "50\\", "50\\x", "a_b", "axb", "a\\_b", "c\\d", "c\\\\d", "x%", "x\\"]
+    write_dataset(pa.table({"s": texts}), lake / "texts.lance")
+    args = {"p": pattern, "all": texts}
+    shown = {row.s for row in run("SELECT s FROM (SELECT explode(:all) AS s) WHERE s LIKE :p", args=args).collect()}
+    assert shown
+    run("DELETE FROM texts WHERE s LIKE :p", args={"p": pattern})
+    assert {row[0] for row in stored(lake, "texts")} == {*texts} - shown
+
+
+def test_a_replacement_like_a_parameter_with_an_escape_is_refused(run: Any, lake: Path) -> None:
+    with pytest.raises(UnsupportedFeature, match="REPLACE WHERE s LIKE :p .*DELETE rows by any condition"):
+        run("INSERT INTO numbers REPLACE WHERE s LIKE :p VALUES (1, 2, 'a%')", args={"p": "a\\%"})
+
+
 @pytest.mark.parametrize("condition", ["id % 3 = 1", "id > 2 AND lower(s) = 'a'"])
 def test_changes_by_sparks_expressions_run_in_its_tasks(spark: SparkSession, lake: Path, condition: str) -> None:
     runner = OnSpark(spark, least_bytes=0)

@@ -32,18 +32,15 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.table_references import Tables
-from lance_ops.spark.sql_access.words import Kind, Reader, Word
+from lance_ops.spark.sql_access.words import CLOCK_WORDS, Kind, Reader, Word
 
-__all__ = ["CLOCK", "Constant", "EvaluatedConstants"]
+__all__ = ["Constant", "EvaluatedConstants"]
 
 _MOST = 1000
 """A statement with more constants is left to Spark: a query of them all would take longer than it saves."""
 
-CLOCK = {"now", "current_timestamp", "current_date", "curdate", "localtimestamp"}
-"""The functions of the clock; they may stand without brackets."""
-
-_NAMED_MOMENTS = re.compile(r"now|today|tomorrow|yesterday", re.IGNORECASE)
-"""Texts that Spark casts to a moment by the clock."""
+_MOMENTS_OF_CLOCK = re.compile(r"now|today|tomorrow|yesterday|^[\x00-\x20\x7f]*(?:T\d|\d{0,2}:)", re.IGNORECASE)
+"""Texts that Spark casts to a moment by the clock: these words, and a time of day without a date, which is today's."""
 
 _UNITS = {
     unit + end
@@ -55,7 +52,7 @@ _TYPES = {
     *("tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte", "float", "real", "double"),
 }
 _RISING = {
-    *CLOCK,
+    *CLOCK_WORDS,
     *_UNITS,
     *("cast", "as", "interval", "to", "date", "timestamp", "timestamp_ntz", "timestamp_ltz"),
     *("date_add", "date_sub", "dateadd", "add_months", "date_trunc", "trunc", "last_day"),
@@ -211,10 +208,10 @@ class EvaluatedConstants:
 
     def _made(self, text: str, words: Sequence[Word]) -> _Text:
         names = [word.value.lower() for word in words if word.kind is Kind.NAME]
-        clocks = [at for at, word in enumerate(words) if word.kind is Kind.NAME and word.value.lower() in CLOCK]
+        clocks = [at for at, word in enumerate(words) if word.kind is Kind.NAME and word.value.lower() in CLOCK_WORDS]
         given = [self._args.get(word.value) for colon, word in pairwise(words) if colon.value == ":"]
         texts = [word.value for word in words if word.kind is Kind.TEXT]
-        names_moment = any(isinstance(each, str) and _NAMED_MOMENTS.search(each) for each in (*texts, *given))
+        names_moment = any(isinstance(each, str) and _MOMENTS_OF_CLOCK.search(each) for each in (*texts, *given))
         never_falls = (
             len(clocks) == 1
             and not names_moment

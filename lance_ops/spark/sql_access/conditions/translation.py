@@ -36,7 +36,8 @@ from lance_ops.core.json import text_schema
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build, either
 from lance_ops.core.schema import Schema
-from lance_ops.spark.sql_access.conditions.evaluated_constants import CLOCK, Constant, EvaluatedConstants
+from lance_ops.spark.sql_access.conditions.evaluated_constants import Constant, EvaluatedConstants
+from lance_ops.spark.sql_access.words import CLOCK_WORDS
 from lance_ops.spark.translation import CaseRule, pushed_predicate, schema_for_spark
 
 __all__ = ["ConditionTranslation"]
@@ -113,7 +114,7 @@ class ConditionTranslation:
         self._constants = constants
         self._later = later
         # Spark takes a word such as `current_date` for the column of that name, and sqlglot for the function.
-        self._has_column_of_clock = any(case_rule.find(word, self._shape.names) is not None for word in CLOCK)
+        self._has_column_of_clock = any(case_rule.find(word, self._shape.names) is not None for word in CLOCK_WORDS)
 
     def constants_in(self, condition: exp.Expr) -> Iterator[exp.Expr]:
         """Yield the expressions without a column that a condition compares with a column and only Spark evaluates."""
@@ -236,6 +237,8 @@ class ConditionTranslation:
         if not pt.is_string(kind):
             raise _Untranslatable
         pattern = self._plain_value(node.expression, kind)
+        if "\\" in pattern:  # it escapes the sign behind it
+            raise _Untranslatable
         inner = pattern.strip("%")
         if "%" in inner or "_" in inner:
             raise _Untranslatable
@@ -271,7 +274,8 @@ class ConditionTranslation:
 
     def _listed_value(self, node: exp.Expr, kind: pa.DataType) -> Any:
         """Return a value of an IN list, for which Spark looks for one type of the column and all values."""
-        if pt.is_timestamp(kind) and isinstance(node, exp.Literal) and not _SHOWN_MOMENT.fullmatch(node.name):
+        given = self._given(node)
+        if pt.is_timestamp(kind) and isinstance(given, exp.Literal) and not _SHOWN_MOMENT.fullmatch(given.name):
             raise _Untranslatable  # without ANSI mode Spark compares the texts of moments
         try:
             return self._plain_value(node, kind)
@@ -287,13 +291,14 @@ class ConditionTranslation:
             raise _Untranslatable
         return found
 
+    def _given(self, node: exp.Expr) -> exp.Expr:
+        """Return the value of a parameter as a literal; any other expression as it is."""
+        value = self._args.get(node.name) if isinstance(node, exp.Placeholder) else None
+        return exp.convert(value) if type(value) in (bool, int, str) else node
+
     def _plain_value(self, node: exp.Expr, kind: pa.DataType) -> Any:
         """Return a literal as the column's kind of value; whatever Spark would cast is refused."""
-        if isinstance(node, exp.Placeholder):
-            given = self._args.get(node.name)
-            if type(given) not in (bool, int, str):
-                raise _Untranslatable
-            node = exp.convert(given)
+        node = self._given(node)
         if isinstance(node, exp.Boolean) and pt.is_boolean(kind):
             return bool(node.this)
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
