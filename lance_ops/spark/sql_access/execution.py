@@ -257,7 +257,7 @@ def _create_view(statement: Statement) -> DataFrame | None:
         (True, False): frame.createGlobalTempView,
         (True, True): frame.createOrReplaceGlobalTempView,
     }
-    make[is_global, replace](name[0])
+    make[is_global, replace](quoted_path(name[0]))  # Spark parses it
     return statement.nothing()
 
 

@@ -25,6 +25,8 @@ def parse_expression(text: str) -> exp.Expr:
         tree = parse(f"{_BEFORE_EXPRESSION}{text}")
     except InvalidInput as error:
         raise InvalidInput(f"SQL on a Lance table: {text!r} does not parse: {error}") from error
+    if isinstance(tree, exp.Block):
+        raise InvalidInput(f"SQL on a Lance table: {text!r} is several statements: execute each by a call of its own")
     used = {name for name, value in tree.args.items() if value}
     if not isinstance(tree, exp.Select) or used - {"expressions"} or len(tree.expressions) != 1:
         raise InvalidInput(f"SQL on a Lance table: {text!r} is not one expression")

@@ -285,18 +285,19 @@ class Reader:
     def until(self, *stops: str, what: str, behind: str | None = None) -> str:
         """Read up to one of these keywords outside of brackets and CASE, or to the end; return the text.
 
-        The FROM of `IS [NOT] DISTINCT FROM` is none of them. With `behind` only a keyword behind this word is one.
-        Raises `InvalidInput` if there is nothing before it.
+        The FROM of `IS [NOT] DISTINCT FROM` is none of them, and neither is a name behind a dot. With `behind` only a
+        keyword behind this word is one. Raises `InvalidInput` if there is nothing before it.
         """
         begin, depth, cases = self.at, 0, 0
         while not self.ended:
             word = self.words[self.at]
-            depth += _OPENING.get(word.upper, 0) if word.kind is Kind.SIGN else 0
-            is_stop = word.upper in stops and not (word.upper == "FROM" and self._follows("DISTINCT"))
+            keyword = "" if word.kind is Kind.NAME and self._follows(".") else word.upper
+            depth += _OPENING.get(keyword, 0) if word.kind is Kind.SIGN else 0
+            is_stop = keyword in stops and not (keyword == "FROM" and self._follows("DISTINCT"))
             is_stop = is_stop and (behind is None or self._follows(behind))
             if depth < 0 or (depth == cases == 0 and is_stop):
                 break
-            cases = max(0, cases + {"CASE": 1, "END": -1}.get(word.upper, 0))
+            cases = max(0, cases + {"CASE": 1, "END": -1}.get(keyword, 0))
             self.at += 1
         if self.at == begin:
             raise self.error(what)

@@ -131,6 +131,14 @@ def test_temporary_views_have_names_of_columns_and_may_be_global(spark: SparkSes
     assert spark.table("of_spark").count() == 1
 
 
+@pytest.mark.parametrize("words", ["TEMP", "OR REPLACE GLOBAL TEMPORARY"])
+def test_a_temporary_view_may_have_any_name(spark: SparkSession, lake: Path, words: str) -> None:
+    sql(spark, f"CREATE {words} VIEW `2026-01.d``e` AS SELECT x FROM tides", namespace=lake)
+    place = "global_temp." if "GLOBAL" in words else ""
+    assert spark.sql(f"SELECT * FROM {place}`2026-01.d``e`").count() == 1
+    spark.sql(f"DROP VIEW {place}`2026-01.d``e`")
+
+
 def test_columns_of_a_temporary_view_may_have_comments(spark: SparkSession, lake: Path) -> None:
     text = (
         "CREATE OR REPLACE TEMP VIEW v (a COMMENT 'it''s the first', `b.c`, d COMMENT '') AS SELECT x, x, x FROM tides"

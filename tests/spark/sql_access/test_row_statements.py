@@ -277,6 +277,22 @@ def test_a_replacement_like_a_parameter_with_an_escape_is_refused(run: Any, lake
         run("INSERT INTO numbers REPLACE WHERE s LIKE :p VALUES (1, 2, 'a%')", args={"p": "a\\%"})
 
 
+def test_columns_may_have_the_names_of_case_and_end(run: Any, lake: Path) -> None:
+    write_dataset(pa.table({"case": [1, 2, 3], "end": [1, 2, 3], "when": [0, 0, 0]}), lake / "spans.lance")
+    run(
+        "UPDATE spans SET when = CASE WHEN spans.end > 1 THEN spans.case END, `end` = spans.end * 10 "
+        "WHERE spans.case < 3"
+    )
+    assert stored(lake, "spans") == [(1, 10, None), (2, 20, 2), (3, 3, 0)]
+    run(
+        "MERGE INTO spans t USING (SELECT * FROM VALUES (2L, 20L) AS q(case, end)) q ON t.case = q.case "
+        "WHEN MATCHED AND t.end = q.end AND t.when > 1 "
+        "THEN UPDATE SET t.end = CASE WHEN q.end > 1 THEN t.case + q.end END "
+        "WHEN NOT MATCHED BY SOURCE AND t.end < 5 THEN DELETE"
+    )
+    assert stored(lake, "spans") == [(1, 10, None), (2, 22, 2)]
+
+
 @pytest.mark.parametrize("condition", ["id % 3 = 1", "id > 2 AND lower(s) = 'a'"])
 def test_changes_by_sparks_expressions_run_in_its_tasks(spark: SparkSession, lake: Path, condition: str) -> None:
     runner = OnSpark(spark, least_bytes=0)

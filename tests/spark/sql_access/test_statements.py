@@ -174,6 +174,8 @@ def test_a_mistake_raises_an_error_that_names_it(run: Any, lake: Path, spark: Sp
         ),
         ("SELECT id FROM numbers VERSION AS OF 'nope'", ReferenceNotFound, "has no tag and no branch 'nope'"),
         ("MERGE WITH SCHEMA EVOLUTION INTO numbers USING u ON true", UnsupportedFeature, "ADD COLUMNS"),
+        ("DELETE FROM numbers WHERE x = 1; DELETE FROM numbers", InvalidInput, "several statements: execute each by"),
+        ("UPDATE numbers SET x = 1; DELETE FROM numbers", InvalidInput, "several statements: execute each by"),
         ("SELECT nope FROM numbers", AnalysisException, r"Did you mean .*`(id|x|s)`"),
         ("SELECT * FROM nope", AnalysisException, "TABLE_OR_VIEW_NOT_FOUND"),
     ):

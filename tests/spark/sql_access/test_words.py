@@ -115,6 +115,22 @@ def test_a_part_ends_at_a_keyword_outside_of_brackets_and_case() -> None:
         Reader("x y").expect("WHERE")
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        "t.end + t.case",
+        "CASE WHEN t.end > 1 THEN t.then END",
+        "s.`end`.case",
+        "t . then",
+        "CASE t.case WHEN 1 THEN 2 END",
+    ],
+)
+def test_a_name_behind_a_dot_is_no_keyword(part: str) -> None:
+    reader = Reader(f"{part} THEN rest")
+    assert reader.until("THEN", what="x") == part
+    reader.expect("THEN", "REST")
+
+
 @pytest.mark.parametrize("words", ["IS DISTINCT FROM", "is not distinct /* FROM */ from"])
 def test_the_from_of_a_comparison_ends_no_part(words: str) -> None:
     reader = Reader(f"a {words} 5 FROM t")
