@@ -30,9 +30,8 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job, ReportProgress
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import SourceOptions, WriteMode, plan_write
-from lance_ops.spark.running import map_rows
+from lance_ops.spark.running import WorkerTasks, map_rows
 from lance_ops.spark.session_kind import check_is_running
-from lance_ops.spark.tasks import WorkerTasks
 from lance_ops.spark.translation import arrow_schema_of, cast_to, session_case_rule, session_types
 from lance_ops.transactions import remove_files_of_job
 

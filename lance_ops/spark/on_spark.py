@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from lance_ops.core.records import dataclass
 from lance_ops.spark import staging
-from lance_ops.spark.tasks import WorkerTasks
+from lance_ops.spark.running import WorkerTasks
 from lance_ops.spark.translation import check_whole_microseconds
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from lance_ops.maintenance.indexing import TaskSizes
 from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.running import SparkJob
-from lance_ops.spark.tasks import worker_tasks
+from lance_ops.spark.running import SparkJob, worker_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

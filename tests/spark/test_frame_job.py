@@ -18,10 +18,9 @@ import pytest
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
-from lance_ops.spark.running import FrameJob, frame_job, task_slots_by_query
+from lance_ops.spark.running import FrameJob, frame_job, task_slots_by_query, worker_tasks
 from lance_ops.spark.running.cluster_settings import seconds_until_workers_end
 from lance_ops.spark.session_kind import lacks_context
-from lance_ops.spark.tasks import worker_tasks
 from tests.groups import OWN_SESSIONS
 from tests.spark.test_runner import ATTEMPTS
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.spark.tasks.group_dealing import deal
+from lance_ops.spark.running.group_dealing import deal
 
 pytestmark = pytest.mark.spark
 

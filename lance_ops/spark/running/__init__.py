@@ -1,4 +1,7 @@
-"""Run one Spark job with a label, so that it can be watched and interrupted, and bring its tasks' outcomes back."""
+"""Run tasks, or a function of a frame's rows, on the workers of a Spark session, and bring the outcomes back.
+
+A job has a label, so that it can be watched and interrupted.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,14 @@ if TYPE_CHECKING:
     from lance_ops.spark.running.frame_job import FrameJob, task_slots_by_query
     from lance_ops.spark.running.row_job import map_rows
     from lance_ops.spark.running.spark_job import SparkJob
+    from lance_ops.spark.running.worker_tasks import WorkerTasks
 
 __all__ = [
     "Attempts",
     "FrameJob",
     "Reported",
     "SparkJob",
+    "WorkerTasks",
     "map_rows",
     "max_attempts",
     "outcomes_or_raise",
@@ -33,13 +38,14 @@ _MODULES = {
     "FrameJob": "frame_job",
     "Reported": "attempts",
     "SparkJob": "spark_job",
+    "WorkerTasks": "worker_tasks",
     "map_rows": "row_job",
     "max_attempts": "attempts",
     "outcomes_or_raise": "attempts",
-    "task_slots_by_query": "frame_job",
     "remove_files": "attempts",
     "settings_of": "cluster_settings",
     "task_slots": "cluster_size",
+    "task_slots_by_query": "frame_job",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

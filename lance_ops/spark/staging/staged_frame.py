@@ -18,7 +18,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.runners import ReportProgress
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write_with
-from lance_ops.spark.tasks import WorkerTasks
+from lance_ops.spark.running import WorkerTasks
 from lance_ops.spark.translation import (
     arrow_schema_of,
     quoted_path,

@@ -3,7 +3,7 @@
 A Python task costs Spark about 27 ms even if it does nothing, so tasks are sent in a few groups for each core. Only the
 function, the tasks and their outcomes travel: paths and small values, never rows.
 
-An error of a task travels back as data, and the driver raises it again; `running.Attempts` says which errors fail the
+An error of a task travels back as data, and the driver raises it again; `Attempts` says which errors fail the
 attempt of a group, so that Spark repeats it. So it does with groups that the cluster lost.
 """
 
@@ -23,20 +23,13 @@ from lance_ops.core.errors import InvalidInput, TasksLost
 from lance_ops.core.file_names import new_job_token
 from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Job, JobProgress, ReportProgress
-from lance_ops.spark.running import (
-    Attempts,
-    FrameJob,
-    Reported,
-    SparkJob,
-    max_attempts,
-    outcomes_or_raise,
-    remove_files,
-    settings_of,
-    task_slots,
-    task_slots_by_query,
-)
+from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
+from lance_ops.spark.running.cluster_settings import settings_of
+from lance_ops.spark.running.cluster_size import task_slots
+from lance_ops.spark.running.frame_job import FrameJob, task_slots_by_query
+from lance_ops.spark.running.group_dealing import deal
+from lance_ops.spark.running.spark_job import SparkJob
 from lance_ops.spark.session_kind import check_is_running, lacks_context
-from lance_ops.spark.tasks.group_dealing import deal
 
 __all__ = ["WorkerTasks"]
 
