@@ -27,12 +27,13 @@ from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEM
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, parse_error
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
+from lance_ops.spark.sql_access.rewrites import insert_before_with, table_queries_as_selects
 from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
 from lance_ops.spark.sql_access.shown_tables import COMMENT, DESCRIBE_STATEMENTS, SHOW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_definition import ALTERATION_STATEMENTS, CREATION_STATEMENTS
 from lance_ops.spark.sql_access.table_references import Tables
-from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader, insert_before_with, table_queries_as_selects
+from lance_ops.spark.sql_access.words import EXPLAIN_MODES, Kind, Reader
 from lance_ops.spark.translation import quoted_path
 
 __all__ = ["sql", "use_namespace"]

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.spark.sql_access.words import (
-    Kind,
-    Reader,
-    insert_before_with,
-    split_words,
-    table_queries_as_selects,
-)
+from lance_ops.spark.sql_access.words import Kind, Reader, split_words
 
 
 def test_words_are_where_they_stand_and_comments_are_none() -> None:
@@ -39,68 +33,6 @@ def test_a_backslash_in_a_raw_text_escapes_nothing() -> None:
 def test_what_does_not_end_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="does not end"):
         split_words(text)
-
-
-SELECT = "SELECT * FROM"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{} t",
-        "{} lance.`/a b` VERSION AS OF 3 ORDER BY x LIMIT 2",
-        "({} t) UNION ALL {} s EXCEPT {} u@v3",
-        "EXPLAIN FORMATTED {} t",
-        "WITH q AS ({} t) {} q",
-        "SELECT (SELECT max(x) FROM ({} t)) WHERE 1 IN ({} s) AND EXISTS ({} u)",
-        "INSERT INTO TABLE p {} t",
-        "INSERT INTO p ({} t)",
-        "INSERT OVERWRITE TABLE lance.`/a b` ({} t@v3)",
-        "INSERT INTO p BY NAME ({} t)",
-        "INSERT INTO p (x) ({} t)",
-        "INSERT OVERWRITE p (a, `table`) {} t",
-        "INSERT INTO p REPLACE WHERE x = 1 {} t",
-        "CREATE TABLE p USING parquet AS {} t",
-        "MERGE INTO TABLE USING ({} s) AS q ON true",
-        "{} t |> WHERE x = 1",
-    ],
-)
-def test_a_query_of_a_table_selects_all_columns(text: str) -> None:
-    assert table_queries_as_selects(text.replace("{}", "TABLE")) == text.replace("{}", SELECT)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT x AS table FROM t",
-        "SELECT table x FROM table",
-        "SELECT 1 AS table UNION ALL SELECT 2 AS table LIMIT 3",
-        "SELECT * FROM listed(TABLE t)",
-        "SELECT * FROM listed(TABLE(t)), `f`(TABLE t)",
-        "INSERT INTO TABLE t VALUES (1)",
-        "INSERT INTO t (table, x) SELECT table, x FROM s",
-        "INSERT INTO t (table) VALUES (1)",
-        "INSERT INTO t SELECT * FROM listed(TABLE s)",
-        "INSERT INTO t VALUES (first(TABLE s))",
-        "DESCRIBE TABLE t",
-        "EXPLAIN TRUNCATE TABLE t",
-        "ANALYZE TABLE t COMPUTE STATISTICS",
-        "SELECT 'TABLE t', t.table",
-    ],
-)
-def test_the_word_table_stays_where_it_begins_no_query(text: str) -> None:
-    assert table_queries_as_selects(text) == text
-
-
-@pytest.mark.parametrize(
-    "queries", ["q AS (SELECT 1)", "insert AS (SELECT 1)", "q AS (SELECT 1), values (x) (TABLE t)"]
-)
-def test_insert_moves_before_with_whatever_the_queries_are_called(queries: str) -> None:
-    moved = f"INSERT INTO t WITH {queries} SELECT * FROM q"
-    assert insert_before_with(f"WITH {queries} INSERT INTO t SELECT * FROM q") == moved
-    assert insert_before_with(moved) == moved
-    query = f"WITH {queries} SELECT * FROM insert JOIN t"
-    assert insert_before_with(query) == query
 
 
 def test_a_part_ends_at_a_keyword_outside_of_brackets_and_case() -> None:
