@@ -139,6 +139,27 @@ def test_a_batch_that_is_rewritten_with_an_older_time_is_a_run_of_its_own_for_ea
     assert rewritten_batches([first], {"a": IngestedBatch(first.token, 1, 1)}) == {}
 
 
+def test_the_key_of_a_run_over_many_batches_is_as_long_as_that_of_a_run_over_two() -> None:
+    def run_key(num_batches: int, newest_version: int) -> str:
+        keys = [f"{number:03}" for number in range(num_batches)]
+        tick = plan_tick(
+            [batch(key, 1, size_bytes=11) for key in keys],
+            keys,
+            None,
+            {key: batch(key, 1).token for key in keys},
+            max_files=1000,
+            changed="replace",
+            failed={key: f"run {key}" for key in keys},
+            rewritten={key: newest_version - number for number, key in enumerate(keys)},
+        )
+        (run,) = tick.runs
+        assert len(run.replaced_versions) == len(run.after) == num_batches
+        return run.run_key
+
+    assert len(run_key(900, 10_000)) == len(run_key(2, 2)) < 200
+    assert run_key(900, 10_000) != run_key(900, 10_001)
+
+
 def test_a_rewritten_batch_that_is_under_way_or_left_to_a_person_is_not_asked_for_again() -> None:
     keys = ("often", "running", "once", "new", "same")
     held = {key: IngestedBatch(batch(key, 1).token, 3, 3) for key in keys}

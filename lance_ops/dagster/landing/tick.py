@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.records import dataclass
@@ -100,15 +100,23 @@ class NeighbouringBatches:
 
     @property
     def run_key(self) -> str:
-        """The run key, by which Dagster launches a run once: it identifies the batches and their content."""
-        again = f":after:{hashlib.sha256(' '.join(self.after).encode()).hexdigest()[:16]}" if self.after else ""
-        again += f":over:{','.join(map(str, self.replaced_versions))}" if self.replaced_versions else ""
+        """The run key, by which Dagster launches a run once: it identifies the batches and their content.
+
+        Its length does not grow with the number of batches: Dagster's storage indexes it, and PostgreSQL refuses to
+        index a value above 2.7 KB.
+        """
+        again = f":after:{_digest(self.after)}" if self.after else ""
+        again += f":over:{_digest(self.replaced_versions)}" if self.replaced_versions else ""
         if len(self.batches) == 1:
             return f"{self.batches[0].key}:{self.batches[0].token}{again}"
         digest = hashlib.sha256()
         for batch in self.batches:
             digest.update(f"{batch.key}\0{batch.token}\0".encode())
         return f"{self.keys[0]}...{self.keys[-1]}:{digest.hexdigest()[:32]}{again}"
+
+
+def _digest(parts: Iterable[object]) -> str:
+    return hashlib.sha256(" ".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
