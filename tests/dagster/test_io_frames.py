@@ -2,9 +2,11 @@
 
 # No postponed annotations here: Dagster compares the annotation of `context` as it stands.
 from collections.abc import Callable, Iterator
-from datetime import date, datetime
+from datetime import UTC, date, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 import duckdb
@@ -155,6 +157,36 @@ def test_a_range_of_time_windows_is_one_comparison() -> None:
     keys = tuple(f"2026-01-{day:02}" for day in range(1, 29))
     condition = str(PartitionRows(KEY, DAYS, keys, "at").condition(pa.schema([("at", pa.timestamp("us"))])))
     assert condition.count(">=") == 1
+
+
+@pytest.mark.parametrize("cron", ["0 * * * *", "*/30 * * * *"])
+@pytest.mark.parametrize("zone", ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "America/Havana", "UTC"])
+def test_a_window_has_its_own_rows_or_is_refused_when_clocks_are_set_back(cron: str, zone: str) -> None:
+    """Every window, and every range of windows, of the days on which clocks change, with a row every quarter hour."""
+    refused = 0
+    for day in ("2026-03-28", "2026-04-04", "2026-10-24", "2026-10-31"):
+        start = datetime.fromisoformat(f"{day}T23:00").replace(tzinfo=ZoneInfo(zone))
+        windows = dg.TimeWindowPartitionsDefinition(start, "%Y-%m-%d-%H:%M", timezone=zone, cron_schedule=cron)
+        keys = windows.get_partition_keys(current_time=datetime.fromtimestamp(start.timestamp() + 6 * 3600, UTC))
+        rows = [datetime.fromtimestamp(start.timestamp() + 900 * number, ZoneInfo(zone)) for number in range(24)]
+        zoned = pa.table({"at": pa.array(rows, pa.timestamp("us", zone)), "row": range(len(rows))})
+        naive = zoned.set_column(0, "at", pa.array([row.replace(tzinfo=None) for row in rows], pa.timestamp("us")))
+        for first, last in combinations(range(len(keys) + 1), 2):
+            some = tuple(keys[first:last])
+            begin, end = (windows.time_window_for_partition_key(some[place]) for place in (0, -1))
+            bounds = (begin.start.timestamp(), end.end.timestamp())
+            own = [number for number, row in enumerate(rows) if bounds[0] <= row.timestamp() < bounds[1]]
+            of = PartitionRows(KEY, windows, some, "at")
+            assert zoned.filter(of.condition(zoned.schema))["row"].to_pylist() == own
+            local = (begin.start.replace(tzinfo=None), end.end.replace(tzinfo=None))
+            alike = [number for number, row in enumerate(rows) if local[0] <= row.replace(tzinfo=None) < local[1]]
+            if alike != own:
+                refused += 1
+                with pytest.raises(InvalidInput, match="name a column with a zone"):
+                    of.condition(naive.schema)
+                continue
+            assert naive.filter(of.condition(naive.schema))["row"].to_pylist() == own
+    assert bool(refused) is (zone != "UTC")
 
 
 def test_hours_in_a_column_of_dates_are_refused() -> None:

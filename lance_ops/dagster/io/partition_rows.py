@@ -8,6 +8,7 @@ or timestamps. Any other key is a value of the column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from functools import reduce
 from math import prod
 from operator import and_, or_
@@ -97,6 +98,12 @@ class PartitionRows:
             ends = [pa.scalar(moment.date(), field.type) for moment in (start, end)]
         elif pt.is_timestamp(field.type):
             zoned = field.type.tz is not None
+            if not zoned and not all(map(_divides_local_times, (start, end))):
+                raise InvalidInput(
+                    f"{self._name}: clocks are set back, so the local time {start} or {end} occurs twice, and column "
+                    f"{field.name!r} has no zone, which would tell the two: name a column with a zone, or take all "
+                    "partitions of both hours in one run"
+                )
             ends = [pa.scalar(moment if zoned else moment.replace(tzinfo=None), field.type) for moment in (start, end)]
         else:
             raise InvalidInput(
@@ -116,11 +123,24 @@ class PartitionRows:
         return f"{self._name} is partitioned: {wrong} {of} in its metadata, {example}"
 
 
+def _divides_local_times(moment: datetime) -> bool:
+    """Return whether local times before a moment are all less than its own, and later ones are not.
+
+    Clocks that are set back repeat an hour. No moment within the hour divides local times, nor does its repetition.
+    """
+    just_before = moment - timedelta(microseconds=1)
+    return (
+        moment.replace(fold=0).timestamp() == moment.timestamp()
+        and just_before.replace(fold=1).timestamp() < moment.timestamp()
+    )
+
+
 def _joined(windows: Iterable[dg.TimeWindow]) -> list[dg.TimeWindow]:
     """Join windows that follow each other, so that a range of partitions is one comparison."""
     joined: list[dg.TimeWindow] = []
-    for window in sorted(windows, key=lambda each: each.start):
-        if joined and joined[-1].end == window.start:
+    for window in sorted(windows, key=lambda each: each.start.timestamp()):
+        # Local times of one zone that are equal may be an hour apart, so the timestamps are compared.
+        if joined and joined[-1].end.timestamp() == window.start.timestamp():
             joined[-1] = dg.TimeWindow(joined[-1].start, window.end)
         else:
             joined.append(window)
