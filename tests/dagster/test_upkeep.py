@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import PAST_COSTS, debt_policy, past_costs
 from lance_ops.dagster.upkeep import earlier_runs, paying
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.paying import Upkeep
-from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, resting_steps
+from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, resting_steps
 from lance_ops.errors import InvalidInput, StoreError
 from lance_ops.maintenance.debt import DueVerb, measure_debt, payment
 from tests.dagster.deployment import Deploy, Deployment, check_results, output_metadata, values
@@ -121,6 +122,17 @@ def test_runs_stay_within_the_budget_of_a_day(deploy: Deploy) -> None:
     assert (refused["lance/upkeep"], refused["lance/waiting"]) == ("waiting", "compact")
     by_hand = output_metadata(deployment.run("upkeep", Upkeep(max_megabytes=1)))
     assert by_hand["lance/upkeep"] == "done" and len(deployment.data.get_fragments()) == 1
+
+
+def test_what_runs_spent_counts_for_a_day_however_many_observations_followed() -> None:
+    upkeep = {"max_megabytes_per_run": None, "max_megabytes_per_day": 10}
+    config = DatasetConfig.model_validate({"name": "a", "uri": "x", "maintenance": {"upkeep": upkeep}})
+    head = dg.AssetKey("a")
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.report_runless_asset_event(dg.AssetObservation(head, metadata={SPENT_BYTES: 3 * 1024**2}))
+        for _ in range(201):
+            instance.report_runless_asset_event(dg.AssetObservation(head, metadata={SPENT_BYTES: 1024}))
+        assert allowance(instance, config) == 7 * 1024**2 - 201 * 1024
 
 
 def test_a_clean_up_of_upkeep_tells_the_orphan_bytes_that_are_left(deploy: Deploy) -> None:

@@ -11,13 +11,24 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 
 __all__ = ["observations_of_head"]
 
+_AT_ONCE = 200
+
 
 def observations_of_head(
-    instance: dg.DagsterInstance, config: DatasetConfig, limit: int, since: datetime | None = None
+    instance: dg.DagsterInstance, config: DatasetConfig, limit: int | None = None, since: datetime | None = None
 ) -> Iterator[tuple[float, dg.AssetObservation]]:
-    """Yield the newest `limit` observations of the head, the newest first, each with its time in seconds since 1970."""
+    """Yield the newest observations of the head, the newest first, each with its time in seconds since 1970.
+
+    At most `limit` are read, all of them if it is None. `since` leaves out older ones.
+    """
     head = DatasetNames(config.name).head
     wanted = dg.AssetRecordsFilter(head, after_timestamp=since.timestamp() if since else None)
-    for record in instance.fetch_observations(wanted, limit=limit).records:
-        if record.asset_observation is not None:
-            yield record.timestamp, record.asset_observation
+    cursor: str | None = None
+    num_read, has_more = 0, True
+    while has_more and (limit is None or num_read < limit):
+        at_once = _AT_ONCE if limit is None else min(_AT_ONCE, limit - num_read)
+        page = instance.fetch_observations(wanted, at_once, cursor)
+        for record in page.records:
+            if record.asset_observation is not None:
+                yield record.timestamp, record.asset_observation
+        cursor, num_read, has_more = page.cursor, num_read + len(page.records), page.has_more

@@ -23,7 +23,7 @@ The work is the id of the first run that attempted it; see `first_run`.
 """
 _MEGABYTE = 1024**2
 _LOOKED_AT = 200
-"""How many observations of the head are read: those of a day, and clean-up leaves some, too."""
+"""How many observations of the head are searched for what runs of upkeep have left; verbs leave some, too."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,7 @@ def resting_steps(
 
 
 def allowance(instance: dg.DagsterInstance, config: DatasetConfig) -> int | None:
-    """Return the bytes that a run may rewrite now, None if nothing bounds it.
-
-    The bytes of the last 24 hours are those of the newest 200 observations of the head; older ones are not counted.
-    """
+    """Return the bytes that a run may rewrite now, None if nothing bounds it."""
     policy = config.maintenance.upkeep
     if policy is None:
         return None
@@ -88,7 +85,7 @@ def allowance(instance: dg.DagsterInstance, config: DatasetConfig) -> int | None
         limits.append(policy.max_megabytes_per_run * _MEGABYTE)
     if policy.max_megabytes_per_day is not None:
         since = datetime.now(UTC) - timedelta(days=1)
-        spent = sum(_spent(each) for _, each in observations_of_head(instance, config, _LOOKED_AT, since))
+        spent = sum(_spent(each) for _, each in observations_of_head(instance, config, since=since))
         limits.append(max(policy.max_megabytes_per_day * _MEGABYTE - spent, 0))
     return min(limits, default=None)
 
