@@ -1,14 +1,17 @@
-"""Find the newest result of a check in Dagster's log."""
+"""Find the newest results of a check in Dagster's log."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import dagster as dg
 
 from lance_ops.core.records import dataclass
 
-__all__ = ["RecordedEvaluation", "newest_evaluation"]
+__all__ = ["RecordedEvaluation", "newest_evaluation", "newest_evaluations"]
 
 _RECORDS_AT_ONCE = 20
+"""How many records are read first. Each further page is twice as long as the one before."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +24,26 @@ class RecordedEvaluation:
 
 
 def newest_evaluation(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> RecordedEvaluation | None:
-    """Return the newest result of a check; None if it has none.
+    """Return the newest result of a check; None if it has none."""
+    return next(newest_evaluations(instance, check), None)
 
-    A run that failed before it came to the check leaves no result, only a record that it planned one.
+
+def newest_evaluations(
+    instance: dg.DagsterInstance, check: dg.AssetCheckKey, at_least: int | None = None
+) -> Iterator[RecordedEvaluation]:
+    """Yield the results of a check, the newest first; the log is read as far as the caller asks for them.
+
+    A run that failed before it came to the check leaves no result, only a record that it planned one. Once `at_least`
+    so many records of both kinds are read, older ones are not.
     """
     cursor: int | None = None
-    while records := instance.event_log_storage.get_asset_check_execution_history(check, _RECORDS_AT_ONCE, cursor):
+    num_read, at_once = 0, _RECORDS_AT_ONCE
+    while at_least is None or num_read < at_least:
+        records = instance.event_log_storage.get_asset_check_execution_history(check, at_once, cursor)
+        if not records:
+            return
         for record in records:
             evaluation = record.event.asset_check_evaluation if record.event is not None else None
             if evaluation is not None:
-                return RecordedEvaluation(evaluation, record.id, record.run_id)
-        cursor = records[-1].id
-    return None
+                yield RecordedEvaluation(evaluation, record.id, record.run_id)
+        cursor, num_read, at_once = records[-1].id, num_read + len(records), 2 * at_once

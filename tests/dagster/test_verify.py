@@ -208,6 +208,15 @@ class TestKnownDamages:
         deployment.instance.report_runless_asset_event(blind)
         assert self.verified(deployment, "full") == [False]
 
+    def test_many_runs_that_ended_before_they_came_to_the_check_do_not_forget_it(self, deployment: Deployment) -> None:
+        deployment.fill(3)
+        flip(deployment, 1)
+        assert self.verified(deployment, "full", "full") == [True, False]
+        checks = deployment.location.definitions.resolve_job_def(deployment.names.of("checks"))
+        for _ in range(25):
+            deployment.instance.create_run_for_job(checks)
+        assert self.verified(deployment, "full", "full") == [False, False], "of the last part, and of the first one"
+
 
 def test_only_a_full_pass_without_damage_counts_as_a_verification(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
@@ -261,6 +270,21 @@ def test_a_run_that_skipped_parts_ends_no_pass_and_keeps_the_place() -> None:
         assert verified(800, 0) == (0, False), "the pass met a damage"
         assert verified(0, 800) == (800, False)
         assert verified(800, 0) == (0, True)
+
+
+def test_many_quick_verifications_between_two_full_ones_do_not_forget_the_place_of_the_full_ones() -> None:
+    config = DatasetConfig.model_validate({"name": "a", "uri": "x"})
+
+    def verified(level: VerificationLevel, first_part: int, next_part: int) -> None:
+        report = VerificationReport.of("x", 1, level, (1,), (), (), next_part)
+        instance.report_runless_asset_event(integrity.intact_evaluation(instance, config, report, first_part))
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        verified(VerificationLevel.FULL, 0, 7)
+        for part in range(25):
+            verified(VerificationLevel.QUICK, part, part + 1)
+        assert integrity.next_part_to_verify(instance, config, VerificationLevel.FULL) == 7
+        assert integrity.next_part_to_verify(instance, config, VerificationLevel.QUICK) == 25
 
 
 def test_an_ingestion_does_not_read_all_files_again(deployment: Deployment) -> None:

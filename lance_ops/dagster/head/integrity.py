@@ -28,6 +28,7 @@ from lance_ops.dagster.head.known_damage import (
     known_damages,
 )
 from lance_ops.dagster.markdown import size_text, table
+from lance_ops.dagster.newest_evaluation import newest_evaluations
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance.verification import (
     VerificationLevel,
@@ -56,8 +57,9 @@ _CHECKSUMS = "lance/read_checksums"
 _PASS_INTACT = "lance/pass_is_intact"
 _VERIFIED_AT = "lance/verified_at"
 _PASS_ENDED_AT = "lance/pass_ended_at"
-_LOOKED_AT = 20
-"""How many runs of the check are searched for the place to continue: a planned run has none."""
+_SEARCHED = 2000
+"""How many records of the check are searched for the newest run of a level. Hourly runs of another level, or hourly
+runs that end before they come to the check, leave fewer in eleven weeks."""
 
 _SHOWN = 50
 
@@ -232,17 +234,13 @@ def _damages_markdown(report: VerificationReport) -> str:
 def _progress(instance: dg.DagsterInstance, config: DatasetConfig, level: VerificationLevel) -> _Progress:
     """Return what the newest run of a level remembers; a new beginning if there is no recent one.
 
-    Runs of every level remember when a full pass last ended, and the known damages, so that many quick runs do not push
-    them out of sight.
+    Runs of every level remember when a full pass last ended, and the known damages.
     """
     key = dg.AssetCheckKey(DatasetNames(config.name).head, INTACT)
     is_full = level is VerificationLevel.FULL
     ended: datetime | None = None
     known: tuple[KnownDamage, ...] | None = None
-    for record in instance.event_log_storage.get_asset_check_execution_history(key, limit=_LOOKED_AT):
-        evaluation = record.event.asset_check_evaluation if record.event is not None else None
-        if evaluation is None:
-            continue
+    for evaluation in (found.evaluation for found in newest_evaluations(instance, key, at_least=_SEARCHED)):
         ended = ended or _moment(evaluation.metadata, _PASS_ENDED_AT)
         known = decode_damages(evaluation.metadata) if known is None else known
         if _value(evaluation.metadata, _CHECKSUMS) is not is_full:
