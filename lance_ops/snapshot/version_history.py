@@ -20,8 +20,7 @@ __all__ = ["history", "snapshot_as_of", "version_summaries"]
 
 def history(snapshot: Snapshot, *, to_the_end: bool = False) -> Iterator[CommittedVersion]:
     """Yield the retained versions up to the snapshot's, newest first; see `versions_newest_first`."""
-    past = versions_newest_first(snapshot.store, snapshot.committer, to_the_end=to_the_end)
-    return (committed for committed in past if committed.version <= snapshot.version)
+    return versions_newest_first(snapshot.store, snapshot.committer, up_to=snapshot.version, to_the_end=to_the_end)
 
 
 def version_summaries(snapshot: Snapshot) -> Iterator[VersionSummary]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import write_dataset
+from lance_ops.committers import Committer
 from lance_ops.dagster.head import version_sensor
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 from lance_ops.dagster.newest_evaluation import newest_evaluation
+from lance_ops.transactions.committed import committed_versions
 from tests.dagster.deployment import Deployment
 
 pytestmark = pytest.mark.dagster
@@ -28,6 +31,12 @@ def watch(deployment: Deployment, cursor: str | None = None, **options: int) -> 
     heads = [event for event in data.asset_events if event.asset_key == deployment.names.head]
     events = [event for event in heads if isinstance(event, dg.AssetMaterialization)]
     return [int((event.tags or {})["dagster/data_version"]) for event in events], data.cursor
+
+
+def handled(cursor: str | None) -> int:
+    """Return the version that a cursor names."""
+    version: int = json.loads(cursor or "")[0]
+    return version
 
 
 def rows(*ids: int) -> pa.Table:
@@ -53,7 +62,7 @@ def test_versions_that_a_run_recorded_are_not_recorded_again(deployment: Deploym
     deployment.data.delete("id = 1")
     found, cursor = watch(deployment)
     assert found == [2]
-    assert cursor == "2"
+    assert handled(cursor) == 2
 
 
 def test_a_lost_cursor_records_nothing_twice(deployment: Deployment) -> None:
@@ -82,10 +91,11 @@ def test_only_a_watcher_without_a_cursor_leaves_old_versions_out_and_says_so(
         said = sensor.evaluate_tick(context).skip_message or ""
     assert said.endswith("; 2 versions below 3 are older than the newest 2 and left out")
     found, cursor = watch(deployment)
-    assert (found, cursor) == ([3, 4], "4")
+    assert (found, handled(cursor)) == ([3, 4], 4)
     for number in range(4):
         write_dataset(rows(number), deployment.config.uri, mode="append")
-    assert watch(deployment, cursor) == ([5, 6, 7, 8], "8")
+    found, cursor = watch(deployment, cursor)
+    assert (found, handled(cursor)) == ([5, 6, 7, 8], 8)
 
 
 def test_a_tick_without_a_newer_version_lists_none(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +113,9 @@ def test_removed_versions_are_skipped(deployment: Deployment) -> None:
     for number in range(4):
         write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
     deployment.data.cleanup_old_versions(timedelta(0), retain_versions=1)
-    assert watch(deployment, cursor="1") == ([4], "4")
+    found, cursor = watch(deployment, cursor="1")
+    assert (found, handled(cursor)) == ([4], 4)
+    assert watch(deployment, cursor="4") == ([], cursor), "a number alone is a cursor, too"
 
 
 def test_a_recreated_dataset_is_watched_from_its_first_version(deployment: Deployment) -> None:
@@ -112,7 +124,60 @@ def test_a_recreated_dataset_is_watched_from_its_first_version(deployment: Deplo
     _, cursor = watch(deployment)
     shutil.rmtree(deployment.config.uri)
     write_dataset(rows(7), deployment.config.uri)
-    assert watch(deployment, cursor) == ([1], "1")
+    found, cursor = watch(deployment, cursor)
+    assert (found, handled(cursor)) == ([1], 1)
+
+
+@pytest.mark.parametrize("num_versions", [2, 3])
+def test_a_dataset_that_is_made_anew_every_night_is_recorded_every_night(
+    deployment: Deployment, num_versions: int
+) -> None:
+    """The new dataset has as many versions as the cursor says, or more."""
+    cursor = None
+    for night in range(3):
+        shutil.rmtree(deployment.config.uri, ignore_errors=True)
+        for number in range(num_versions + night // 2):
+            write_dataset(rows(night, number), deployment.config.uri, mode="append" if number else "create")
+        found, cursor = watch(deployment, cursor)
+        assert found == list(range(1, num_versions + 1 + night // 2))
+        assert watch(deployment, cursor) == ([], cursor)
+
+
+@pytest.mark.parametrize("cursor", ["", "{", "{}", "[]", "[1]", "null", '"x"', '["x", 1]', "[1, 2, 3]"])
+def test_a_cursor_that_cannot_be_read_records_nothing_twice(deployment: Deployment, cursor: str) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    _, good = watch(deployment)
+    assert watch(deployment, cursor) == ([], good)
+
+
+def test_a_tick_without_time_records_one_version_and_the_next_ones_go_on(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
+    monkeypatch.setattr(version_sensor, "_MAX_SECONDS", 0.0)
+    cursor = None
+    for version in (1, 2, 3):
+        found, cursor = watch(deployment, cursor)
+        assert (found, handled(cursor)) == ([version], version)
+    assert watch(deployment, cursor) == ([], cursor)
+
+
+def test_a_tick_reads_no_manifest_of_a_version_that_is_left_to_later_ones(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
+    read: list[int] = []
+    reads = committed_versions._read
+
+    def noted(committer: Committer, version: int, as_listed: bool) -> pa.Buffer:
+        read.append(version)
+        return reads(committer, version, as_listed)
+
+    monkeypatch.setattr(committed_versions, "_read", noted)
+    assert watch(deployment, max_versions_per_tick=2)[0] == [1, 2]
+    assert set(read) <= {1, 2, 9}, "9 is the newest, which is opened"
 
 
 def test_a_young_version_is_left_to_the_run_that_made_it(deployment: Deployment) -> None:

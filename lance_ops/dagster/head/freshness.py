@@ -16,7 +16,12 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import check_result_of
-from lance_ops.dagster.head.recorded_versions import change_up_to, identity_of, recorded_versions
+from lance_ops.dagster.head.recorded_versions import (
+    VersionIdentity,
+    change_up_to,
+    identity_of,
+    recorded_versions,
+)
 from lance_ops.dagster.head.validity import unopened_warning
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import OpenNewest, opening_once
@@ -89,7 +94,7 @@ def freshness(instance: dg.DagsterInstance, config: DatasetConfig, open_newest: 
 class _Seen:
     """The sensor's cursor: the version that it saw last, and the newest change of rows up to it."""
 
-    identity: tuple[int, float]
+    identity: VersionIdentity
     change: LastChange | None
 
     def encode(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import dagster as dg
 
@@ -23,13 +23,18 @@ from lance_ops.transactions import COMMIT_MESSAGE
 __all__ = [
     "DATA_VERSION_TAG",
     "RecordedVersion",
+    "VersionIdentity",
     "change_metadata",
     "change_up_to",
     "identity_of",
+    "may_hold",
     "recorded_versions",
 ]
 
 DATA_VERSION_TAG = "dagster/data_version"
+
+VersionIdentity: TypeAlias = tuple[int, float]
+"""What tells a version from every other one: its number, and when it was committed; see `RecordedVersion`."""
 
 _COMMITTED_AT = "lance/committed_at"
 _CHANGED_IN = "lance/rows_changed_in"
@@ -109,7 +114,7 @@ class RecordedVersion:
         )
 
     @property
-    def identity(self) -> tuple[int, float]:
+    def identity(self) -> VersionIdentity:
         """What tells this version from every other one."""
         return self.version, self.committed_at
 
@@ -137,9 +142,24 @@ class RecordedVersion:
         return metadata | known | (change_metadata(self.last_change) if self.last_change else {})
 
 
-def identity_of(manifest: Manifest) -> tuple[int, float]:
-    """Return the identity of a version that is opened; see `RecordedVersion.identity`."""
+def identity_of(manifest: Manifest) -> VersionIdentity:
+    """Return the identity of a version that is opened."""
     return manifest.version, _seconds(manifest.timestamp)
+
+
+def may_hold(newest: Snapshot, identity: VersionIdentity) -> bool:
+    """Return whether the opened dataset has, or had before a clean-up, a version up to this one of that identity.
+
+    False for a version of a dataset that was removed and created again, as far as its number's version can be read.
+    """
+    version = identity[0]
+    if version > newest.version:
+        return False
+    try:
+        manifest = newest.manifest if version == newest.version else newest.at(version).manifest
+    except (VersionNotFound, CorruptFile, UnsupportedFeature):
+        return True
+    return identity_of(manifest) == identity
 
 
 def change_metadata(change: LastChange) -> dict[str, Any]:
@@ -162,7 +182,7 @@ def change_up_to(newest: Snapshot, told: Sequence[RecordedVersion]) -> LastChang
         key=lambda each: (_changed_at(each), each.committed_at, each.version),
         default=None,
     )
-    if teller is None or not _may_be_of(newest, teller):
+    if teller is None or not may_hold(newest, teller.identity):
         return last_change(newest)
     since = {each.version for each in told if each.committed_at >= teller.committed_at}
     if since.issuperset(range(teller.version + 1, newest.version + 1)):
@@ -176,15 +196,6 @@ def _seconds(moment: datetime | None) -> float:
 
 def _changed_at(told: RecordedVersion) -> datetime:
     return (told.last_change.committed_at if told.last_change else None) or _LONG_AGO
-
-
-def _may_be_of(newest: Snapshot, told: RecordedVersion) -> bool:
-    """Return whether an event tells of the opened dataset's own version, as far as that version can still be read."""
-    try:
-        manifest = newest.manifest if told.version == newest.version else newest.at(told.version).manifest
-    except (VersionNotFound, CorruptFile, UnsupportedFeature):
-        return True
-    return identity_of(manifest) == told.identity
 
 
 def _last_change_told(found: Mapping[str, Any]) -> LastChange | None:

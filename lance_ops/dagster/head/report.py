@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -15,6 +16,7 @@ from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.head.recorded_versions import (
     DATA_VERSION_TAG,
     RecordedVersion,
+    VersionIdentity,
     change_metadata,
     change_up_to,
     recorded_versions,
@@ -36,12 +38,13 @@ _Event = dg.AssetMaterialization | dg.AssetObservation
 class Unrecorded:
     """Events of versions that the head lacks and of their indices, the oldest first.
 
-    `versions` are these versions. `too_young` is the first version that was too young for an event.
+    `versions` are these versions. `reached` identifies the last of the asked versions that was looked at: with these
+    events, each one up to it is recorded. It is None if there was none to look at.
     """
 
     events: tuple[_Event, ...] = ()
     versions: tuple[int, ...] = ()
-    too_young: int | None = None
+    reached: VersionIdentity | None = None
 
 
 def report_versions(
@@ -72,41 +75,44 @@ def unrecorded(
     num_events: int | None = None,
     started: datetime | None = None,
     settled_before: datetime | None = None,
+    max_seconds: float | None = None,
 ) -> Unrecorded:
     """Return the events of those of the ascending `versions` that the head has no materialization of.
 
     `num_events` is how many of the newest events to read, before a margin of 200 more; the default is the number of
-    versions. A version committed after `settled_before` is left out, with all that follow. Each version costs the
-    read of one manifest; only the last one gets an overview, for which older versions without an event may be read.
-    Raises `VersionNotFound` if clean-up removes the last version meanwhile.
+    versions. A version committed after `settled_before` is left out, with all that follow. So are those that follow
+    when `max_seconds` are over; the first one is looked at all the same. Each version costs the read of one manifest.
+    Only the last one gets an overview, for which older versions without an event may be read.
     """
     if not versions:
         return Unrecorded()
+    begun = time.monotonic()
     recorded = list(recorded_versions(instance, config, (num_events or len(versions)) + _MARGIN))
     known = {each.identity for each in recorded}
     last: NewVersion | None = None
-    too_young: int | None = None
+    reached: VersionIdentity | None = None
     older: list[tuple[RecordedVersion, Sequence[_Event]]] = []
-    for new in _newest_first(newest.at(versions[-1]), versions[0], debt_policy(config)):
-        committed = new.summary.timestamp
-        if new.recorded.identity in known:
-            continue
-        if settled_before is not None and committed is not None and committed > settled_before:
-            last, too_young, older = None, new.recorded.version, []
-        elif last is None:
+    for new in _oldest_first(newest, versions, debt_policy(config)):
+        if new.recorded.identity not in known:
+            committed = new.summary.timestamp
+            if settled_before is not None and committed is not None and committed > settled_before:
+                break
+            if last is not None:
+                older.append((last.recorded, [head_event(config, last, started), *index_events(config, last)]))
             last = new
-        else:
-            older.append((new.recorded, [head_event(config, new, started), *index_events(config, new)]))
+        reached = new.recorded.identity
+        if max_seconds is not None and time.monotonic() - begun >= max_seconds:
+            break
     if last is None:
-        return Unrecorded(too_young=too_young)
-    told = [last.recorded, *(each for each, _ in older)]
+        return Unrecorded(reached=reached)
+    told = [last.recorded, *(each for each, _ in reversed(older))]
     head = head_event(config, last, started)
     shown = overview(instance, config, last.snapshot, _charted([*told, *recorded]))
     change = change_up_to(last.snapshot, [*told, *recorded])
     shown |= change_metadata(change) if change else {}
     of_last = [head.with_metadata({**head.metadata, **shown}), *index_events(config, last, is_newest=True)]
-    events = [event for _, of_version in reversed(older) for event in of_version]
-    return Unrecorded((*events, *of_last), tuple(each.version for each in reversed(told)), too_young)
+    events = [event for _, of_version in older for event in of_version]
+    return Unrecorded((*events, *of_last), tuple(each.version for each in reversed(told)), reached)
 
 
 def head_event(config: DatasetConfig, new: NewVersion, started: datetime | None = None) -> dg.AssetMaterialization:
@@ -122,17 +128,17 @@ def head_event(config: DatasetConfig, new: NewVersion, started: datetime | None 
     )
 
 
-def _newest_first(newest: Snapshot, oldest: int, policy: DebtPolicy) -> Iterator[NewVersion]:
-    """Yield the retained versions from `newest` down to `oldest`, each with the one before it."""
-    versions = summarised_versions(newest)
-    current = next(versions, None)
-    while current is not None and current[1].version >= oldest:
-        (snapshot, summary), earlier = current, next(versions, None)
-        before = None if earlier is None else earlier[0]
-        changed = changed_rows(before, snapshot, summary.operation)
-        told = RecordedVersion.of(summary, read_cost(snapshot, policy).amplification, changed_rows=changed)
-        yield NewVersion(snapshot, before, summary, told)
-        current = earlier
+def _oldest_first(newest: Snapshot, versions: Sequence[int], policy: DebtPolicy) -> Iterator[NewVersion]:
+    """Yield the retained ones of the ascending `versions`, each with the retained version before it."""
+    first = versions[0]
+    before: Snapshot | None = None
+    earlier = [version for version in newest.committer.versions() if version < first][-1:]
+    for snapshot, summary in summarised_versions(newest, [*earlier, *versions]):
+        if summary.version >= first:
+            changed = changed_rows(before, snapshot, summary.operation)
+            told = RecordedVersion.of(summary, read_cost(snapshot, policy).amplification, changed_rows=changed)
+            yield NewVersion(snapshot, before, summary, told)
+        before = snapshot
 
 
 def _charted(told: Sequence[RecordedVersion]) -> list[RecordedVersion]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 
+from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import batches_of
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
 from lance_ops.maintenance.health.rows_changed import operation_of
 from lance_ops.refs import branch_of, list_tags, reference_store
 from lance_ops.snapshot import Snapshot, history
-from lance_ops.transactions import CommittedVersion
+from lance_ops.transactions import CommittedVersion, read_version
 
 __all__ = ["VersionSummary", "summarised_versions", "timeline"]
 
@@ -39,15 +40,30 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
     return [summary for _, summary in islice(summarised_versions(snapshot), limit)][::-1]
 
 
-def summarised_versions(snapshot: Snapshot) -> Iterator[tuple[Snapshot, VersionSummary]]:
-    """Yield the retained versions up to this one, opened and summarised, newest first; each is read when asked for."""
+def summarised_versions(
+    snapshot: Snapshot, versions: Iterable[int] | None = None
+) -> Iterator[tuple[Snapshot, VersionSummary]]:
+    """Yield retained versions, opened and summarised; each is read when asked for.
+
+    They are all versions up to this one, newest first, or those that the caller has chosen from a listing, in the order
+    given. Versions that clean-up removes meanwhile are left out.
+    """
     tags: dict[int, list[str]] = {}
     for name, tag in list_tags(reference_store(snapshot)).items():
         if tag.branch == branch_of(snapshot):
             tags.setdefault(tag.version, []).append(name)
-    for past in history(snapshot):
+    for past in history(snapshot) if versions is None else _read(snapshot, versions):
         opened = snapshot.with_manifest(past.manifest)
         yield opened, _summary(opened, past, tuple(tags.get(past.version, ())))
+
+
+def _read(snapshot: Snapshot, versions: Iterable[int]) -> Iterator[CommittedVersion]:
+    for version in versions:
+        try:
+            committed = read_version(snapshot.store, snapshot.committer, version, as_listed=True)
+        except VersionNotFound:
+            continue
+        yield committed
 
 
 def _summary(snapshot: Snapshot, past: CommittedVersion, tags: tuple[str, ...]) -> VersionSummary:
