@@ -175,6 +175,11 @@ def test_fleet_maintains_the_tables_beneath_a_root_and_fails_beyond_its_threshol
     done = answer("fleet", str(tmp_path), "--all")
     assert [(each["table"], each["status"]) for each in done["outcomes"]] == [("a", "done"), ("b/c", "nothing owed")]
     assert len(dataset(str(tmp_path / "a")).get_fragments()) == 1
+    left_out = answer("fleet", str(tmp_path), "--exclude", "b/*", "--exclude", "x")
+    assert [(each["status"], each["reason"]) for each in left_out["outcomes"]] == [
+        ("nothing owed", None),
+        ("left out", "excluded by b/*"),
+    ]
     for manifest in (tmp_path / "a" / "_versions").glob("*.manifest"):
         manifest.write_bytes(b"junk")
     result = run("fleet", str(tmp_path))

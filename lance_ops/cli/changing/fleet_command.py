@@ -20,7 +20,7 @@ from lance_ops.cli.arguments import (
 )
 from lance_ops.cli.looking import OlderThan, TargetRows, policy_of
 from lance_ops.cli.output import number, print_json, print_line, print_table, size
-from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, maintain
+from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, excluding, maintain
 
 __all__ = ["fleet"]
 
@@ -37,6 +37,13 @@ def fleet(
     ] = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, help="Begin no table after this many minutes.")] = None,
     max_tables: Annotated[int | None, typer.Option(min=0, help="Maintain at most this many tables.")] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB",
+            help="Leave out tables whose path beneath ROOT matches; * matches /, too; may be repeated.",
+        ),
+    ] = None,
     failure_threshold: Annotated[
         float,
         typer.Option(min=0, max=1, help="If a larger share of the tables fails, begin no other table and exit with 1."),
@@ -66,6 +73,7 @@ def fleet(
         dry_run=dry_run,
         storage_options=options_to_work(root, storage_option, options_file, only_looks=dry_run),
         runner=runner(spark),
+        leave_out=excluding(exclude or ()),
     )
     if as_json:
         print_json(

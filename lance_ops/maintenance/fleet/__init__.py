@@ -8,8 +8,9 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.fleet.allotment import allot
-    from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
-    from lance_ops.maintenance.fleet.maintaining import Budget, Measured, maintain, measure_fleet
+    from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, excluding, find_tables
+    from lance_ops.maintenance.fleet.maintaining import Budget, maintain
+    from lance_ops.maintenance.fleet.measuring import Measured, measure_fleet
     from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Measured",
     "TableOutcome",
     "allot",
+    "excluding",
     "find_tables",
     "maintain",
     "measure_fleet",
@@ -29,13 +31,14 @@ _MODULES = {
     "Budget": "maintaining",
     "FleetReport": "report",
     "FleetStatus": "report",
-    "Measured": "maintaining",
+    "Measured": "measuring",
     "ROOT_ITSELF": "discovery",
     "TableOutcome": "report",
     "allot": "allotment",
+    "excluding": "discovery",
     "find_tables": "discovery",
     "maintain": "maintaining",
-    "measure_fleet": "maintaining",
+    "measure_fleet": "measuring",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

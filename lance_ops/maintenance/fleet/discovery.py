@@ -7,14 +7,15 @@ store each folder above a table, and each table's own, is listed by a request; w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from lance_ops.core.errors import DatasetNotFound
 from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.store import LocalStore, Store, open_store
 
-__all__ = ["ROOT_ITSELF", "find_tables"]
+__all__ = ["ROOT_ITSELF", "excluding", "find_tables"]
 
 ROOT_ITSELF = "."
 """The name of a table whose folder is the root."""
@@ -33,6 +34,16 @@ def find_tables(root: str, storage_options: Mapping[str, str] | None = None) -> 
     if not os.path.isdir(store.root):
         raise DatasetNotFound(f"{store.uri}: there is no such folder: give one that has Lance tables beneath it")
     return tuple(sorted(_walk(store.root)))
+
+
+def excluding(globs: Sequence[str]) -> Callable[[str], str | None]:
+    """Return what says of a table's path which of the globs excludes it; None if none does. `*` matches `/`, too."""
+
+    def reason(table: str) -> str | None:
+        glob = next((each for each in globs if fnmatchcase(table, each)), None)
+        return None if glob is None else f"excluded by {glob}"
+
+    return reason
 
 
 def _walk(root: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ verifies from the beginning.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import asdict, field, replace
 from datetime import datetime
 from typing import Any
@@ -62,6 +63,10 @@ class Ledger:
     def with_table(self, table: str, record: TableRecord, spent_bytes: int = 0) -> Ledger:
         """Return the ledger with a table's record, and with more spent."""
         return replace(self, spent_bytes=self.spent_bytes + spent_bytes, tables={**self.tables, table: record})
+
+    def without_others(self, tables: Collection[str]) -> Ledger:
+        """Return the ledger with the records of these tables alone."""
+        return replace(self, tables={table: self.tables[table] for table in tables if table in self.tables})
 
     def for_night(self, night: str | None) -> Ledger:
         """Return the ledger of a night: the same one if it is this night's, else with nothing spent."""

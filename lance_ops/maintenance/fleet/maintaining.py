@@ -1,7 +1,7 @@
 """Maintain all tables beneath a root within a budget: measure each, then pay the worst debt first.
 
     find_tables(root)                      new tables appear by themselves
-    runner.map(MeasureTable, tables)       metadata only, many at a time
+    measure_tables(tables)                 metadata only, many at a time
     allot(dues of all tables, budget)      to the parts of debts that gain most for each byte
     pay_debt(table, its bytes)             and what tables before it have left of theirs
     verify_uri(table, what is left)        files that were not verified for the longest time
@@ -16,17 +16,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from lance_ops.core.errors import (
-    CommitConflict,
-    CorruptFile,
-    InvalidInput,
-    LanceOpsError,
-    ObjectNotFound,
-    UnsupportedFeature,
-)
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.debt import (
     DebtPolicy,
@@ -36,26 +29,30 @@ from lance_ops.maintenance.debt import (
     PaymentStatus,
     TableDebt,
     affordable,
-    measure_debt,
     pay_debt,
     plan_payment,
 )
 from lance_ops.maintenance.debt import unpaid as unpaid_dues
 from lance_ops.maintenance.fleet.allotment import allot
 from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables
-from lance_ops.maintenance.fleet.ledger import Ledger
+from lance_ops.maintenance.fleet.ledger import Ledger, TableRecord
+from lance_ops.maintenance.fleet.measuring import (
+    FAILURES,
+    Measured,
+    MeasureTable,
+    is_own_fault,
+    measure_tables,
+    table_uri,
+)
 from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
 from lance_ops.maintenance.verification import VerificationOptions, verify_uri
-from lance_ops.runners import InThreads, Job, Runner
+from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import open_store
 
-__all__ = ["Budget", "Measured", "maintain", "measure_fleet"]
+__all__ = ["Budget", "maintain"]
 
-_FAILURES = (LanceOpsError, OSError, ValueError)
-"""What one table of many may raise: hostile or damaged files are not always told by an error of this library."""
-_OWN_FAULTS = (CorruptFile, UnsupportedFeature, CommitConflict, ObjectNotFound)
-"""Errors that the table causes: a damage, a lost race, a file that is gone."""
+_SECONDS_BETWEEN_SAVES = 10.0
 
 
 @dataclass(frozen=True)
@@ -76,50 +73,6 @@ class Budget:
                 raise InvalidInput(f"{name} of a budget must not be negative, not {value}")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A table's debt, or the reason why it cannot be measured, and whether that is a fault of this table alone."""
-
-    table: str
-    debt: TableDebt | None
-    reason: str | None = None
-    is_own_fault: bool = False
-
-
-@dataclass(frozen=True)
-class MeasureTable:
-    """Measures one table of a fleet, and prices its debt by its past costs; a task."""
-
-    root: str
-    policy: DebtPolicy
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    past_costs: Mapping[str, PastCosts] = field(default_factory=dict)
-
-    def __call__(self, table: str) -> Measured:
-        """Return the table's debt; an error becomes a reason."""
-        try:
-            snapshot = Snapshot.open(table_uri(self.root, table), storage_options=self.storage_options)
-            return Measured(table, measure_debt(snapshot, self.policy, past_costs=self.past_costs.get(table)))
-        except _FAILURES as error:
-            return Measured(table, None, str(error), _is_own_fault(error))
-
-
-def measure_fleet(
-    root: str,
-    policy: DebtPolicy | None = None,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-    runner: Runner | None = None,
-) -> list[Measured]:
-    """Measure the tables beneath a root: first those that cannot be measured, then the worst debt first."""
-    options, ledger = dict(storage_options or {}), Ledger()
-    with suppress(*_FAILURES):  # `maintain` tells that a ledger is damaged
-        ledger = Ledger.load(open_store(root, options))
-    measure = MeasureTable(root, policy or DebtPolicy(), options, _past_costs(ledger))
-    found = _measured(measure, runner or InThreads())
-    return sorted(found, key=lambda each: (each.debt is not None, -each.debt.score if each.debt else 0.0, each.table))
-
-
 def maintain(
     root: str,
     budget: Budget | None = None,
@@ -132,49 +85,45 @@ def maintain(
     storage_options: Mapping[str, str] | None = None,
     runner: Runner | None = None,
     on_outcome: Callable[[TableOutcome], None] | None = None,
+    leave_out: Callable[[str], str | None] | None = None,
 ) -> FleetReport:
     """Pay the debt of the tables beneath a root, the worst first, within a budget; return what was done.
 
     A budget of bytes is shared among the tables by `allot`, so it pays the best parts of all debts.
     Calls with an equal `night` share one budget of bytes. `verify_after` is the age from which a table's verification
     is worth what is left of the budget. With `dry_run` nothing is written. `on_outcome` is called with the
-    outcome of each table, and again if the table's verification then finds damage or fails.
+    outcome of each table, and again if the table's verification then finds damage or fails. `leave_out` takes the path
+    of a table beneath the root, and says why the fleet leaves the table alone; None if the fleet maintains it.
     `failure_threshold` is a share of the tables: see `FleetReport.ok`.
     """
     if not 0 <= failure_threshold <= 1:
         raise InvalidInput(f"failure_threshold is a share of the tables, 0 to 1, not {failure_threshold}")
     options = dict(storage_options or {})
-    policy = policy or DebtPolicy()
     runner = runner or InThreads()
     ledger = Ledger.load(open_store(root, options)).for_night(night)
-    measure = MeasureTable(root, policy, options, _past_costs(ledger))
-    measured = _measured(measure, runner)
+    found = find_tables(root, options)
+    reasons = {table: None if leave_out is None else leave_out(table) for table in found}
+    ledger = ledger.without_others(found)
+    measure = MeasureTable.of(root, policy or DebtPolicy(), options, ledger)
+    measured = measure_tables(measure, [table for table in found if reasons[table] is None], runner)
     fleet = _Night(measure, measured, ledger, budget or Budget(), failure_threshold, dry_run, runner)
     outcomes: dict[str, TableOutcome] = {}
-    for outcome in fleet.pay():
-        outcomes[outcome.table] = outcome
-        if on_outcome is not None:
-            on_outcome(outcome)
-    if verify_after is not None and not dry_run:
-        for outcome in fleet.verify(outcomes, verify_after):
+    try:
+        for outcome in fleet.pay():
             outcomes[outcome.table] = outcome
             if on_outcome is not None:
                 on_outcome(outcome)
-    return FleetReport(root, tuple(outcomes.values()), failure_threshold, dry_run)
-
-
-def _measured(measure: MeasureTable, runner: Runner) -> list[Measured]:
-    tables = find_tables(measure.root, measure.storage_options)
-    return runner.map(measure, tables, Job.on("measure tables of", measure.root)) if tables else []
-
-
-def _past_costs(ledger: Ledger) -> dict[str, PastCosts]:
-    return {table: PastCosts.from_facts(record.past_costs) for table, record in ledger.tables.items()}
-
-
-def table_uri(root: str, table: str) -> str:
-    """Return the URI of a table of a fleet."""
-    return root if table == ROOT_ITSELF else f"{root.rstrip('/')}/{table}"
+        if verify_after is not None and not dry_run:
+            for outcome in fleet.verify(outcomes, verify_after):
+                outcomes[outcome.table] = outcome
+                if on_outcome is not None:
+                    on_outcome(outcome)
+    finally:
+        fleet.save()
+    left_out = (
+        TableOutcome(table, FleetStatus.LEFT_OUT, reason=why) for table, why in reasons.items() if why is not None
+    )
+    return FleetReport(root, (*outcomes.values(), *left_out), failure_threshold, dry_run)
 
 
 class _Night:
@@ -199,6 +148,8 @@ class _Night:
         self._runner = runner
         self._store = open_store(measure.root, measure.storage_options)
         self._ledger = ledger
+        self._is_saved = True
+        self._saved_at: float | None = None
         self._planned_bytes = 0
         self._num_begun = 0
         self._num_failed = 0
@@ -213,7 +164,7 @@ class _Night:
     def pay(self) -> Iterator[TableOutcome]:
         """Yield the outcome of each table: first those that cannot be measured, then the worst debt first."""
         if self._measured and not self._ledger.tables and not self._dry_run:
-            with suppress(*_FAILURES):
+            with suppress(*FAILURES):
                 self._ledger.save(self._store)  # a root whose last table is removed is then told from a lost one
         for each in self._measured:
             if each.debt is None:
@@ -267,18 +218,33 @@ class _Night:
             try:
                 uri = table_uri(self._measure.root, table)
                 report = verify_uri(uri, None, dict(self._measure.storage_options), options, self._runner)
-            except _FAILURES as error:
+            except FAILURES as error:
                 outcome = replace(outcomes[table], status=FleetStatus.FAILED, reason=f"verify: {error}")
-                yield self._failed(outcome, _is_own_fault(error))
+                yield self._failed(outcome, is_own_fault(error))
                 continue
             done = report.reaches_end_from(record.next_part)
             verified = now.isoformat() if done else record.verified_at
             record = replace(record, verified_at=verified, next_part=report.next_part or 0)
-            self._ledger = self._ledger.with_table(table, record, report.size_bytes)
-            self._ledger.save(self._store)
+            self._record(table, record, report.size_bytes)
             if not report.ok:
                 reason = f"{len(report.damages)} damages, the first: {report.damages[0]}; run lance-ops repair"
                 yield replace(outcomes[table], status=FleetStatus.FAILED, reason=reason)
+
+    def save(self) -> None:
+        """Save the ledger if it has records that are not saved yet."""
+        if self._is_saved:
+            return
+        self._ledger.save(self._store)
+        self._is_saved, self._saved_at = True, time.monotonic()
+
+    def _record(self, table: str, record: TableRecord, spent_bytes: int) -> None:
+        """Remember what was done to a table. Saving writes the records of all tables, so it happens now and then.
+
+        A night that is killed forgets what it spent since: another attempt may spend as much once more.
+        """
+        self._ledger, self._is_saved = self._ledger.with_table(table, record, spent_bytes), False
+        if self._saved_at is None or time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES:
+            self.save()
 
     def _refusal(self) -> str | None:
         """Return why no other table may be begun."""
@@ -313,16 +279,15 @@ class _Night:
                 runner=self._runner,
                 past_costs=PastCosts.from_facts(record.past_costs),
             )
-        except _FAILURES as error:
+        except FAILURES as error:
             outcome = _outcome(table, debt, FleetStatus.FAILED, reason=str(error))
-            return self._failed(outcome, _is_own_fault(error))
+            return self._failed(outcome, is_own_fault(error))
         record = replace(record, fruitless=paid.fruitless, past_costs=paid.past_costs.to_facts())
-        self._ledger = self._ledger.with_table(table, record, paid.spent_bytes)
-        self._ledger.save(self._store)
+        self._record(table, record, paid.spent_bytes)
         outcome = _paid(table, paid)
         if outcome.status is not FleetStatus.FAILED:
             return outcome
-        return self._failed(outcome, _is_own_fault(paid.error))
+        return self._failed(outcome, is_own_fault(paid.error))
 
     def _failed(self, outcome: TableOutcome, is_own_fault: bool) -> TableOutcome:
         """Count a failure that may be of the store, unless the table was removed: then return that instead.
@@ -335,7 +300,7 @@ class _Night:
                 if self._has_objects(ROOT_ITSELF):
                     return replace(outcome, status=FleetStatus.VANISHED, reason="removed since the night began")
                 outcome = replace(outcome, reason=f"nothing is left beneath {self._measure.root}: check it")
-        except _FAILURES:  # the store does not answer, so the failure stands
+        except FAILURES:  # the store does not answer, so the failure stands
             pass
         self._num_failed += not is_own_fault
         return outcome
@@ -350,11 +315,6 @@ def _least_bytes(due: Due) -> int:
     parts = [part for each in due.rewrites for part in (each.parts or (each,))]
     moved_indices = due.cost_bytes - sum(each.cost_bytes for each in due.rewrites)
     return min((each.cost_bytes + moved_indices for each in parts), default=due.cost_bytes)
-
-
-def _is_own_fault(error: BaseException | None) -> bool:
-    """Return whether a table itself causes an error. Any other may come from the store, which all tables share."""
-    return isinstance(error, _OWN_FAULTS) or (isinstance(error, ValueError) and not isinstance(error, LanceOpsError))
 
 
 def _paid(table: str, paid: Payment) -> TableOutcome:

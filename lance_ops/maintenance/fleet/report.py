@@ -12,7 +12,8 @@ __all__ = ["FleetReport", "FleetStatus", "TableOutcome"]
 class FleetStatus(Enum):
     """How a night ended for one table. A dry run leaves `PLANNED` instead of `DONE`.
 
-    `VANISHED`: the table was removed after the night began. This is not a failure.
+    `VANISHED`: the table was removed after the night began. This is not a failure. `LEFT_OUT`: it is not for this fleet
+    to maintain.
     """
 
     DONE = "done"
@@ -21,6 +22,7 @@ class FleetStatus(Enum):
     WAITING = "waiting"
     FAILED = "failed"
     VANISHED = "vanished"
+    LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class FleetReport:
-    """All tables of a fleet: first those that could not be measured, then the worst debt first."""
+    """All tables of a fleet: those that could not be measured, then the worst debt first, then those left out."""
 
     root: str
     outcomes: tuple[TableOutcome, ...]
@@ -75,8 +77,9 @@ class FleetReport:
 
     @property
     def failed_ratio(self) -> float:
-        """The share of the tables that failed."""
-        return self.count(FleetStatus.FAILED) / len(self.outcomes) if self.outcomes else 0.0
+        """The share of the tables that failed, of all that were not left out."""
+        num_tables = len(self.outcomes) - self.count(FleetStatus.LEFT_OUT)
+        return self.count(FleetStatus.FAILED) / num_tables if num_tables else 0.0
 
     @property
     def ok(self) -> bool:

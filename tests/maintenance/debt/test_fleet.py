@@ -21,9 +21,11 @@ from lance_ops.maintenance.fleet import (
     FleetReport,
     FleetStatus,
     TableOutcome,
+    excluding,
     find_tables,
     maintain,
     maintaining,
+    measure_fleet,
 )
 from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger, TableRecord
 from lance_ops.maintenance.health import HealthThresholds
@@ -258,6 +260,70 @@ def test_the_last_table_may_be_removed_as_any_other(tmp_path: Path, names: str) 
     assert len(night.outcomes) == len(names)
 
 
+def test_tables_that_are_left_out_are_named_and_nothing_of_them_is_read(tmp_path: Path) -> None:
+    for name in ("a", "raw/b", "raw/deep/c"):
+        plant(tmp_path / name, 30)
+    for manifest in (tmp_path / "raw/b/_versions").glob("*.manifest"):
+        manifest.write_bytes(b"junk")
+    night = maintain(str(tmp_path), failure_threshold=0.0, leave_out=excluding(["b", "raw/*"]))
+    assert night.ok and {each.table: each.status for each in night.outcomes} == {
+        "a": DONE,
+        "raw/b": FleetStatus.LEFT_OUT,
+        "raw/deep/c": FleetStatus.LEFT_OUT,
+    }
+    assert {each.reason for each in night.outcomes} == {None, "excluded by raw/*"}
+    assert night.sentence.endswith("1 done, 2 left out")
+    assert len(lance_ops.dataset(str(tmp_path / "raw/deep/c")).get_fragments()) == 30
+
+
+def test_the_share_of_failures_is_one_of_the_tables_that_are_maintained(tmp_path: Path) -> None:
+    for name in "abcd":
+        plant(tmp_path / name, 30)
+    for manifest in (tmp_path / "a" / "_versions").glob("*.manifest"):
+        manifest.write_bytes(b"junk")
+    night = maintain(str(tmp_path), failure_threshold=0.4, leave_out=excluding(["[cd]"]))
+    assert (night.failed_ratio, night.ok) == (0.5, False)
+    assert maintain(str(tmp_path), leave_out=excluding(["*"])).ok
+
+
+def test_the_ledger_forgets_tables_that_are_gone(tmp_path: Path) -> None:
+    for name in "ab":
+        plant(tmp_path / name, 30)
+    assert maintain(str(tmp_path), verify_after=timedelta(days=1)).ok
+    verified = Ledger.load(open_store(str(tmp_path))).of("a")
+    shutil.rmtree(tmp_path / "b")
+    plant(tmp_path / "c", 30)
+    assert maintain(str(tmp_path), verify_after=timedelta(days=1)).ok
+    ledger = Ledger.load(open_store(str(tmp_path)))
+    assert ledger.tables.keys() == {"a", "c"} and ledger.of("a") == verified
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_night_saves_its_ledger_now_and_then_and_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_interrupted: bool
+) -> None:
+    kind = plant(tmp_path / "kind", 12)
+    for name in "abcdef":
+        copy(kind, tmp_path / "lake" / name)
+    saved: list[int] = []
+    save = Ledger.save
+
+    def noted(ledger: Ledger, store: Store) -> None:
+        saved.append(len(ledger.tables))
+        save(ledger, store)
+
+    def interrupt(outcome: TableOutcome) -> None:
+        if is_interrupted and outcome.table == "e":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "save", noted)
+    try:
+        maintain(str(tmp_path / "lake"), verify_after=timedelta(days=1), on_outcome=interrupt)
+    except KeyboardInterrupt:
+        assert is_interrupted
+    assert saved == [0, 1, 5 if is_interrupted else 6], "at the beginning, after the first table, at the end"
+
+
 def test_nothing_is_written_into_a_folder_without_tables(tmp_path: Path) -> None:
     report = maintain(str(tmp_path))
     assert report.ok and report.outcomes == ()
@@ -416,11 +482,11 @@ def test_what_a_night_measures_prices_the_next_one(tmp_path: Path) -> None:
     assert ledger.of("a").past_costs == {"compact": [outcome.spent_bytes, outcome.moved_bytes]}
 
     plant(tmp_path / "b", 30)
-    as_estimated = {each.table: each.debt for each in maintaining.measure_fleet(str(tmp_path))}["b"]
+    as_estimated = {each.table: each.debt for each in measure_fleet(str(tmp_path))}["b"]
     for past_costs, ratio in (({"compact": [100, 300]}, 3), ("?", 1), ({"compact": "?"}, 1)):
         record = TableRecord(past_costs=past_costs)  # type: ignore[arg-type] # a wrong record, as a damaged ledger has
         ledger.with_table("b", record).save(open_store(str(tmp_path)))
-        measured = {each.table: each.debt for each in maintaining.measure_fleet(str(tmp_path))}["b"]
+        measured = {each.table: each.debt for each in measure_fleet(str(tmp_path))}["b"]
         assert measured is not None and as_estimated is not None
         assert measured.rewrite_bytes == ratio * as_estimated.rewrite_bytes
         planned = {each.table: each.spent_bytes for each in maintain(str(tmp_path), dry_run=True).outcomes}
