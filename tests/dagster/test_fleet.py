@@ -7,11 +7,15 @@ from pathlib import Path
 import dagster as dg
 import pyarrow as pa
 import pytest
+from dagster._core.definitions.reconstruct import ReconstructableJob, ReconstructableRepository
 from dagster.components.testing import create_defs_folder_sandbox
 
 import lance_ops
 from lance_ops.dagster import LanceFleetComponent
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions, load_fleets
+from lance_ops.dagster.fleet.left_out import tables_of_datasets
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.errors import ConfigError
@@ -173,6 +177,66 @@ def test_a_night_with_too_many_failures_fails_and_says_which(lake: Path, instanc
     assert observed.asset_observation is not None
     assert "| c | failed |" in values(observed.asset_observation.metadata)["lance/tables"]
     assert location(lake, instance, failure_threshold=0.5).run("lake_maintenance").success
+
+
+CODE_LOCATION = """
+import dagster as dg
+
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions
+
+DATASETS = {
+    "orders": {"cleanup": {"older_than_days": 365}},
+    "events": {"cron": None},
+    "elsewhere": {},
+}
+CONFIGS = [
+    DatasetConfig.model_validate(
+        {"name": name, "uri": "${LAKE}/" + name, "maintenance": maintenance, "runner": "threads"}
+    )
+    for name, maintenance in DATASETS.items()
+]
+POLICY = {"cleanup": {"older_than_days": None, "retain_versions": 1}, "min_removable_versions": 1}
+FLEET = {"name": "lake", "root": "${LAKE}", "exclude": ["a", "c"], "policy": POLICY, "runner": "threads"}
+defs = dg.Definitions.merge(
+    *map(build_definitions, CONFIGS), build_fleet_definitions(FleetConfig.model_validate(FLEET))
+)
+"""
+
+
+def reconstructable(folder: Path, lake: Path, monkeypatch: pytest.MonkeyPatch) -> ReconstructableJob:
+    """Return the fleet's job as a run of the code location executes it."""
+    monkeypatch.setenv("LAKE", f"file://{lake}")
+    place = folder / "location.py"
+    place.write_text(CODE_LOCATION)
+    return ReconstructableRepository.for_file(str(place), "defs").get_reconstructable_job("lake_maintenance")
+
+
+def test_a_table_that_a_dataset_of_the_code_location_maintains_is_left_out(
+    lake: Path, tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("orders", "events"):
+        for number in range(3):
+            lance_ops.write_dataset(pa.table({"id": [number]}), str(lake / name), mode="append" if number else "create")
+    with dg.execute_job(reconstructable(tmp_path, lake, monkeypatch), instance=instance) as result:
+        assert result.success
+    (newest,) = instance.fetch_materializations(HEAD, limit=1).records
+    assert newest.asset_materialization is not None
+    found = values(newest.asset_materialization.metadata)
+    lines = {line.split(" | ")[0].strip("| "): line for line in found["lance/tables"].splitlines()[2:]}
+    assert {name for name, line in lines.items() if "| left out |" in line} == {"orders", "a", "c"}
+    assert "dataset orders maintains it by its own declaration" in lines["orders"]
+    assert lines["a"].endswith("excluded by a |")
+    assert (found["lance/num_left_out"], found["lance/num_done"]) == (3, 2)
+    assert [len(lance_ops.dataset(str(lake / name)).versions()) for name in ("orders", "events")] == [3, 1]
+
+
+def test_the_root_itself_may_be_the_table_of_a_dataset(lake: Path) -> None:
+    config = DatasetConfig.model_validate({"name": "x/a", "uri": str(lake / "a"), "runner": "threads"})
+    repository = build_definitions(config).get_repository_def()
+    for root, found in (("a", {".": "x/a"}), ("", {"a": "x/a"}), ("deep", {}), ("a/b", {})):
+        assert tables_of_datasets(repository, str(lake / root)) == found
 
 
 def test_a_component_and_a_yaml_file_declare_a_fleet(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 fleet:
 name: lake
 root: s3://lake/silver
+exclude: [scratch/*]
 budget: {max_megabytes: 50000, max_minutes: 240}
 failure_threshold: 0.1
 policy: {cleanup: {older_than_days: 14}}
@@ -66,11 +67,18 @@ class FleetPolicy(DeclaredModel):
 
 
 class FleetConfig(ShownAssets):
-    """A declared fleet: every Lance table beneath a root, whoever made it."""
+    """A declared fleet: every Lance table beneath a root, whoever made it.
+
+    Tables that datasets of the same code location maintain are left out.
+    """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)*$", description="The name of the asset.")
     root: str = Field(description="A folder or prefix; ${NAME} is expanded by the run.")
     storage_options: Options = Field(default_factory=dict, repr=False, description="Options of the object store.")
+    exclude: tuple[str, ...] = Field(
+        default=(),
+        description="Leave out tables whose path beneath `root` matches one of these globs; * matches /, too.",
+    )
     budget: FleetBudget = Field(default=FleetBudget(), description="What a night may cost.")
     failure_threshold: float = Field(
         default=0.1, ge=0, le=1, description="The run fails if a larger share of the tables fails."

@@ -1,6 +1,6 @@
 """The head asset of a dataset: its events, its checks, and the sensor that records external versions."""
 
-from lance_ops.dagster.head.asset_specs import head_spec, index_specs
+from lance_ops.dagster.head.asset_specs import MAINTAINED_URI, head_spec, index_specs
 from lance_ops.dagster.head.checks import build_checks, head_evaluators
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_sensor
 from lance_ops.dagster.head.integrity import INTACT, intact_evaluation, next_part_to_verify, verify_within
@@ -25,6 +25,7 @@ from lance_ops.dagster.head.version_sensor import build_version_sensor
 __all__ = [
     "FRESH",
     "INTACT",
+    "MAINTAINED_URI",
     "ORPHAN_BYTES",
     "PAST_COSTS",
     "VERIFY",

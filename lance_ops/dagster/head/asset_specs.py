@@ -6,12 +6,18 @@ import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 
-__all__ = ["head_spec", "index_specs"]
+__all__ = ["MAINTAINED_URI", "head_spec", "index_specs"]
+
+MAINTAINED_URI = "lance/maintained_uri"
+"""Metadata of a head: where the table is that the dataset's own schedule or sensor maintains, as it is declared."""
 
 
 def head_spec(config: DatasetConfig) -> dg.AssetSpec:
     """Return the head, an external asset: each committed version is one materialization, whichever writer made it."""
     names = DatasetNames(config.name)
+    metadata = {"dagster/table_name": config.name, "dagster/storage_kind": "lance"}
+    if config.maintenance.is_automatic:
+        metadata[MAINTAINED_URI] = config.uri
     return dg.AssetSpec(
         names.head,
         deps=[names.batches] if config.raw is not None else [],
@@ -20,7 +26,7 @@ def head_spec(config: DatasetConfig) -> dg.AssetSpec:
         group_name=config.group_name,
         tags=config.tags,
         kinds=config.asset_kinds,
-        metadata={"dagster/table_name": config.name, "dagster/storage_kind": "lance"},
+        metadata=metadata,
     )
 
 

@@ -13,6 +13,10 @@ from lance_ops.dagster.project.proposal import LAKE
 
 __all__ = ["FleetParameters", "FleetScaffolder"]
 
+_LEFT_OUT = (
+    "Tables that datasets of this project maintain are left out: their own policies hold. A dataset with",
+    "maintenance: {cron: null} leaves its table to the fleet. To leave out tables of other projects: exclude: [raw/*]",
+)
 _NO_BUDGET = "Nothing bounds what a night may rewrite. To bound it: budget: {max_megabytes: 50000, max_minutes: 240}"
 
 
@@ -40,5 +44,5 @@ class FleetScaffolder(dg.Scaffolder[FleetParameters]):
         attributes: dict[str, Any] = {"name": asked.name or name_of_folder(request, "fleet"), "root": asked.root}
         if asked.max_megabytes is not None:
             attributes["budget"] = {"max_megabytes": asked.max_megabytes}
-        comments = [_NO_BUDGET] if asked.max_megabytes is None else []
+        comments = [*_LEFT_OUT, *([_NO_BUDGET] if asked.max_megabytes is None else [])]
         write_declaration(request, FLEET_COMPONENT_TYPE, attributes, comments)

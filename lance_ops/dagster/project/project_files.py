@@ -189,8 +189,8 @@ lands, and maintenance runs at night. The third maintains a dataset now. All of 
 
 {listed}
 Each is declared in `{project.package}/defs/<dataset>/defs.yaml`. Editors with a YAML language server explain and
-check its keys by `{SCHEMA_FILE}`. Another dataset, the upkeep of every table of the lake at night, and an IO
-manager that stores what your own assets return beneath `{LAKE}`:
+check its keys by `{SCHEMA_FILE}`. Another dataset, the upkeep at night of every table of the lake that no dataset
+above maintains, and an IO manager that stores what your own assets return beneath `{LAKE}`:
 
     dg scaffold defs lance_ops.dagster.LanceDatasetComponent <dataset> --landing <folder>
     dg scaffold defs lance_ops.dagster.LanceFleetComponent lake --max-megabytes 50000

@@ -152,6 +152,11 @@ class Maintenance(DeclaredModel):
     )
     timezone: Timezone = Field(default="UTC", description="The time zone of the schedules, such as Europe/Zurich.")
 
+    @property
+    def is_automatic(self) -> bool:
+        """Whether a schedule or a sensor maintains the dataset; otherwise only people do, or a fleet."""
+        return self.cron is not None or self.upkeep is not None
+
     @model_validator(mode="before")
     @classmethod
     def _upkeep_instead_of_a_schedule(cls, declared: object) -> object:
