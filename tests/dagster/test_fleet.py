@@ -19,6 +19,8 @@ from lance_ops.dagster.fleet.left_out import tables_of_datasets
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.errors import ConfigError
+from lance_ops.maintenance.fleet.ledger import Ledger
+from lance_ops.store import open_store
 from tests.dagster.alert_receiver import receiving
 from tests.dagster.deployment import values
 
@@ -237,6 +239,25 @@ def test_the_root_itself_may_be_the_table_of_a_dataset(lake: Path) -> None:
     repository = build_definitions(config).get_repository_def()
     for root, found in (("a", {".": "x/a"}), ("", {"a": "x/a"}), ("deep", {}), ("a/b", {})):
         assert tables_of_datasets(repository, str(lake / root)) == found
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_only_a_re_execution_of_a_night_that_failed_shares_its_budget(
+    lake: Path, tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, succeeds: bool
+) -> None:
+    job = reconstructable(tmp_path, lake, monkeypatch)
+    if not succeeds:
+        lance_ops.write_dataset(pa.table({"id": [1]}), str(lake / "bad"))
+        damage(lake / "bad")
+    runs: list[str] = []
+    for parent in (None, 0):
+        append = pa.table({"id": range(20)})
+        lance_ops.write_dataset(append, str(lake / "deep/b"), mode="append", max_rows_per_file=1)
+        again = None if parent is None else dg.ReexecutionOptions(runs[parent])
+        with dg.execute_job(job, instance=instance, reexecution_options=again) as result:
+            assert result.success is succeeds
+            runs.append(result.run_id)
+        assert Ledger.load(open_store(str(lake))).night == (runs[-1] if succeeds else runs[0])
 
 
 def test_a_component_and_a_yaml_file_declare_a_fleet(tmp_path: Path) -> None:

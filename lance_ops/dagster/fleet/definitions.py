@@ -1,7 +1,7 @@
 """Build the asset, the check, the job, the schedule and the alerts of a declared fleet.
 
 A materialization of the asset is a night: what was done to each table, and what it saved. Attempts of one run share the
-night's budget.
+night's budget: its own retries, and re-executions of a run that did not succeed.
 
 A dry run judges nothing: it neither pays nor verifies, so the check keeps the result of the newest night.
 """
@@ -15,6 +15,7 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.dagster.alerts import TOLD_BY_CHECK, Watched, build_alert_sensors
+from lance_ops.dagster.attempts import first_run
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.evaluations import causes_of_red
 from lance_ops.dagster.failures import retrying
@@ -81,7 +82,7 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
                 config.debt_policy(),
                 failure_threshold=config.failure_threshold,
                 verify_after=config.verify_after,
-                night=context.run.root_run_id or context.run.run_id,
+                night=first_run(context.instance, context.run),
                 dry_run=dry_run,
                 storage_options=location.storage_options,
                 runner=resource.logging_to(context.log),
