@@ -15,8 +15,8 @@ from lance_ops.dagster.ops import (
     START,
     health_op,
     launch,
-    planned_op,
     question_ops,
+    verb_op,
     verdict_op,
 )
 from lance_ops.verbs import ALL_VERBS, Cleanup, Compact, Reindex, Verify
@@ -29,7 +29,7 @@ _MAINTENANCE = ("health", "compact", "reindex", "cleanup", "verdict")
 def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:
     """Return every job of a dataset: `<dataset>_ingest`, `<dataset>_maintenance`, and others by verb and question."""
     # Dagster allows one op under each name, so the maintenance job runs the same ops as the verbs' own jobs.
-    ops = {verb.name: planned_op(config, verb) for verb in ALL_VERBS}
+    ops = {verb.name: verb_op(config, verb) for verb in ALL_VERBS}
     jobs: list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = [checks_job(config)]
     if config.raw is not None:
         jobs.append(ingest_job(config))

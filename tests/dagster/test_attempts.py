@@ -15,8 +15,7 @@ from lance_ops.core.errors import CommitStateUnknown, StoreError
 from lance_ops.dagster import LanceIOManager, failures
 from lance_ops.dagster.io import io_manager
 from lance_ops.dagster.io.stored_dataset import StoredDataset
-from lance_ops.dagster.ops import launch, planned
-from lance_ops.dagster.ops import verb as verb_module
+from lance_ops.dagster.ops import launch, table_ops, verb_ops
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs import (
     AddColumns,
@@ -70,7 +69,7 @@ def once(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
             raise errors.pop()
         return done
 
-    monkeypatch.setattr(planned, "do_now", failing)
+    monkeypatch.setattr(verb_ops, "do_now", failing)
 
 
 @pytest.mark.parametrize("error", [StoreError("503"), CommitStateUnknown("uuid", 2, "timeout")])
@@ -90,7 +89,7 @@ def test_a_store_that_fails_in_the_report_does_not_apply_a_verb_twice(
     def failing(*_: object) -> None:
         raise StoreError("503")
 
-    monkeypatch.setattr(verb_module, "report_versions", failing)
+    monkeypatch.setattr(table_ops, "report_versions", failing)
     metadata = output_metadata(filled.run("update", launch(TIMES_TEN, dry_run=False)))
     assert ids(filled) == [number * 10 for number in range(10)]
     assert metadata["lance/new_versions"] == "unknown: the version sensor will record them"

@@ -296,7 +296,7 @@ def test_batches_of_a_run_that_died_after_its_commit_are_recorded_by_the_next(
         raise SystemError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lance_ops.dagster.ops.planned.record_outcome", died)
+        patched.setattr("lance_ops.dagster.ops.verb_ops.record_outcome", died)
         with pytest.raises(SystemError):
             deployment.run("ingest_files", asked)
     recorded = deployment.instance.get_materialized_partitions

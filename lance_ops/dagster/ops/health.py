@@ -9,7 +9,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.head import Verdict, health_markdown, judge, measure
-from lance_ops.dagster.ops.verb import Work, verb_op
+from lance_ops.dagster.ops.table_ops import Work, table_op
 from lance_ops.maintenance.health import HealthReport
 
 __all__ = ["health_op", "record_verdicts", "verdict_op"]
@@ -23,7 +23,7 @@ def health_op(config: DatasetConfig) -> dg.OpDefinition:
         verdicts = judge(config, report)
         return {"lance/health": dg.MetadataValue.md(health_markdown(report, verdicts))}
 
-    return verb_op(config, "health", "Measure the dataset's health.", look)
+    return table_op(config, "health", "Measure the dataset's health.", look)
 
 
 def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
@@ -40,7 +40,7 @@ def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
             raise dg.Failure("; ".join(broken), metadata={"lance/health": health}, allow_retries=False)
         return {"lance/health": health}
 
-    return verb_op(config, "verdict", "Judge the dataset's health after maintenance.", conclude)
+    return table_op(config, "verdict", "Judge the dataset's health after maintenance.", conclude)
 
 
 def record_verdicts(work: Work) -> tuple[HealthReport, tuple[Verdict, ...]]:

@@ -10,7 +10,7 @@ import dagster as dg
 from lance_ops.dagster.evaluations import log_evaluation
 from lance_ops.dagster.head import intact_evaluation
 from lance_ops.dagster.landing import record_planned_batches
-from lance_ops.dagster.ops.verb import Work
+from lance_ops.dagster.ops.table_ops import Work
 from lance_ops.verbs import Executed, IngestedFiles, IngestFiles, Verb, Verify
 
 __all__ = ["record_outcome"]

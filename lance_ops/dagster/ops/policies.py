@@ -7,7 +7,7 @@ from typing import Any
 
 from lance_ops.dagster.head import next_part_to_verify
 from lance_ops.dagster.ops.landed_batches import declared_ingestion, landed_files
-from lance_ops.dagster.ops.verb import Work
+from lance_ops.dagster.ops.table_ops import Work
 from lance_ops.maintenance.verification import VerificationLevel
 
 __all__ = ["with_policy"]

@@ -14,7 +14,7 @@ from pydantic import Field
 from lance_ops.api import LanceDataset
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.markdown import table
-from lance_ops.dagster.ops.verb import Work, verb_op
+from lance_ops.dagster.ops.table_ops import Work, table_op
 
 __all__ = ["Count", "Duplicates", "Statistics", "question_ops"]
 
@@ -55,9 +55,9 @@ class Duplicates(_Question):
 def question_ops(config: DatasetConfig) -> dict[str, dg.OpDefinition]:
     """Return the ops of a dataset that count its rows, measure its columns, and count rows with equal keys, by name."""
     return {
-        "count": verb_op(config, "count", "Count rows.", _count, Count, only_reads=True),
-        "statistics": verb_op(config, "statistics", "Measure columns.", _statistics, Statistics, only_reads=True),
-        "duplicates": verb_op(
+        "count": table_op(config, "count", "Count rows.", _count, Count, only_reads=True),
+        "statistics": table_op(config, "statistics", "Measure columns.", _statistics, Statistics, only_reads=True),
+        "duplicates": table_op(
             config, "duplicates", "Count rows with equal keys.", _duplicates, Duplicates, only_reads=True
         ),
     }

@@ -21,7 +21,7 @@ from lance_ops.dagster.head import (
     verification_due,
 )
 from lance_ops.dagster.markdown import size_text
-from lance_ops.dagster.ops import Work, record_verdicts, verb_op
+from lance_ops.dagster.ops import Work, record_verdicts, table_op
 from lance_ops.dagster.upkeep.records import FRUITLESS, OUTCOMES, SPENT_BYTES, allowance, fruitless_steps, resting_steps
 from lance_ops.dagster.upkeep.verifying import UpkeepVerification, verify_if_due
 from lance_ops.maintenance.debt import PaidStep, Payment, PaymentStatus, measure_debt, pay_debt
@@ -45,7 +45,7 @@ class Upkeep(dg.Config):
 
 def upkeep_job(config: DatasetConfig) -> dg.JobDefinition:
     """Return the job `<dataset>_upkeep`."""
-    op = verb_op(config, "upkeep", "Pay what the dataset owes, within its budget.", _upkeep, Upkeep)
+    op = table_op(config, "upkeep", "Pay what the dataset owes, within its budget.", _upkeep, Upkeep)
     step = dg.NodeInvocation(op.name, alias="upkeep")
     name = DatasetNames(config.name).of("upkeep")
     graph = dg.GraphDefinition(name=name, description=op.description, node_defs=[op], dependencies={step: {}})

@@ -1,4 +1,4 @@
-"""Build the op of a verb: its name, order, pool and resource, and the recording of the versions it commits."""
+"""Build an op on a dataset: its name, order, pool and resource, and the recording of the versions that it commits."""
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
@@ -23,7 +23,7 @@ from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.verbs import AbsentTable, Target
 
-__all__ = ["START", "Work", "verb_op"]
+__all__ = ["START", "Work", "table_op"]
 
 START = "start"
 """The input that orders an op after another one; it carries no value."""
@@ -31,9 +31,9 @@ START = "start"
 
 @dataclass(frozen=True)
 class Work:
-    """The context of a verb: the declared dataset, opened at its newest version when the op began, if it exists.
+    """The context of an op: the declared dataset, opened at its newest version when the op began, if it exists.
 
-    `token` names the step's work for its commit, if the verb carries one. `attempted_since` is when an earlier attempt
+    `token` names the step's work for its commit, if the op carries one. `attempted_since` is when an earlier attempt
     began that may have done the work; None if there is none.
     """
 
@@ -65,9 +65,9 @@ class Work:
         return resource.logging_to(self.context.log)
 
 
-def verb_op(
+def table_op(
     config: DatasetConfig,
-    verb: str,
+    name: str,
     description: str,
     work: Callable[[Work, Any], Mapping[str, Any]],
     config_class: type[dg.Config] | None = None,
@@ -99,7 +99,7 @@ def verb_op(
             return _report(context, config, look, before, started)
 
         if committed:
-            context.log.info("an earlier attempt committed version %s, so the verb is not executed again", committed)
+            context.log.info("an earlier attempt committed version %s, so the work is not done again", committed)
             metadata: dict[str, Any] = {"lance/committed_before": committed}
         else:
             with retrying():
@@ -110,14 +110,14 @@ def verb_op(
                 )
                 try:
                     metadata = dict(work(begun, options))
-                except dg.Failure:  # the verb may have committed a version all the same
+                except dg.Failure:  # it may have committed a version all the same
                     report()
                     raise
         metadata["lance/new_versions"] = report()
         context.add_output_metadata(metadata)
 
     return dg.op(
-        name=names.op(verb),
+        name=names.op(name),
         description=description,
         ins={START: dg.In(dg.Nothing)},
         out=dg.Out(dg.Nothing),
@@ -137,7 +137,7 @@ def _report(
 ) -> str:
     """Record the versions after `since`; return them as text.
 
-    The verb is done, so an error must not make Dagster attempt the step again: the version sensor records the versions.
+    The work is done, so an error must not make Dagster attempt the step again: the version sensor records the versions.
     """
     try:
         newest = open_newest()

@@ -23,16 +23,16 @@ from lance_ops.dagster.ops.launchpad import launchpad_link
 from lance_ops.dagster.ops.outcomes import record_outcome
 from lance_ops.dagster.ops.policies import with_policy
 from lance_ops.dagster.ops.preview_page import comparison, preview_page, sections_page
-from lance_ops.dagster.ops.verb import Work, verb_op
+from lance_ops.dagster.ops.table_ops import Work, table_op
 from lance_ops.verbs import Executed, Verb, do_now, execute_plan, make_plan, make_verb
 
-__all__ = ["planned_op"]
+__all__ = ["verb_op"]
 
 
-def planned_op(config: DatasetConfig, verb: type[Verb]) -> dg.OpDefinition:
+def verb_op(config: DatasetConfig, verb: type[Verb]) -> dg.OpDefinition:
     """Return the op of a verb on a dataset. Its configuration is made of the options that the verb declares."""
 
-    def work(work: Work, asked: Launch) -> Mapping[str, Any]:
+    def run(work: Work, asked: Launch) -> Mapping[str, Any]:
         if asked.execute is not None:
             if asked.given:
                 raise InvalidInput("execute names a plan, which has options of its own: leave the other options alone")
@@ -43,11 +43,11 @@ def planned_op(config: DatasetConfig, verb: type[Verb]) -> dg.OpDefinition:
             return _done(work, chosen, partial(do_now, chosen))
         return _previewed(work, chosen)
 
-    return verb_op(
+    return table_op(
         config,
         verb.name,
         verb.summary,
-        work,
+        run,
         launch_class(verb),
         opens_damaged=verb.opens_damaged,
         creates_table=verb.creates_table,
