@@ -1,4 +1,4 @@
-"""Format Markdown tables and sizes for metadata that Dagster renders."""
+"""Format tables, lists and sizes as Markdown for metadata that Dagster renders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from lance_ops.charts import size_text
 
-__all__ = ["size_text", "table"]
+__all__ = ["named", "size_text", "table"]
+
+
+def named(texts: Sequence[str], most: int) -> str:
+    """Return the first `most` texts, and how many others there are, such as `a, b and 3 more`."""
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -23,6 +23,7 @@ from lance_ops.dagster.head.freshness import FRESH, build_freshness_check, fresh
 from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid, unopened_warning
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
+from lance_ops.dagster.markdown import named
 from lance_ops.dagster.opening import OpenNewest, open_if_exists, opening_once
 from lance_ops.dagster.tick_failures import damage_sentence
 from lance_ops.maintenance import ingested_batches
@@ -86,12 +87,14 @@ class BatchAudit:
         """The result as a sentence, with the remedy."""
         parts = []
         if self.doubled:
-            parts.append(f"ingested twice: {_listed(self.doubled)}; restore a version before, ingest again")
+            parts.append(f"ingested twice: {named(self.doubled, _SHOWN)}; restore a version before, ingest again")
         if self.lost:
             remedy = "materialize these partitions again, or delete those that may stay away"
-            parts.append(f"recorded and not in the dataset: {_listed(self.lost)}; {remedy}")
+            parts.append(f"recorded and not in the dataset: {named(self.lost, _SHOWN)}; {remedy}")
         if self.unrecorded:
-            parts.append(f"in the dataset and not recorded: {_listed(self.unrecorded)}; materialize them, a no-op")
+            parts.append(
+                f"in the dataset and not recorded: {named(self.unrecorded, _SHOWN)}; materialize them, a no-op"
+            )
         return ". ".join(parts) or "every recorded batch is in the dataset once"
 
 
@@ -250,8 +253,3 @@ def _doubled(summaries: Sequence[VersionSummary]) -> tuple[str, ...]:
         counts.update(key for key in summary.batches if not (exchanges and key in counts))
         doubled |= {key for key, count in counts.items() if count > 1}
     return tuple(sorted(doubled))
-
-
-def _listed(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    return ", ".join(keys[:_SHOWN]) + more

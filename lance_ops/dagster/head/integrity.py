@@ -27,7 +27,7 @@ from lance_ops.dagster.head.known_damage import (
     encode_damages,
     known_damages,
 )
-from lance_ops.dagster.markdown import size_text, table
+from lance_ops.dagster.markdown import named, size_text, table
 from lance_ops.dagster.newest_evaluation import newest_evaluations
 from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance.verification import (
@@ -210,15 +210,13 @@ def _sentence(report: VerificationReport, known: Sequence[KnownDamage]) -> str:
         *(f"fragment {fragment_id}" for fragment_id in report.damaged_fragments),
         *(f"index {name}" for name in report.damaged_indices),
     ]
-    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
-    where = f"{', '.join(places[:_SHOWN])}{more}" if places else str(report.damages[0])
+    where = named(places, _SHOWN) if places else str(report.damages[0])
     return f"{len(report.damages)} damages in {checked}: {where}; run lance-ops repair"
 
 
 def _of_earlier_runs(places: Sequence[str]) -> str:
-    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
     return (
-        f"; an earlier run found damages that are not known to be gone: {', '.join(places[:_SHOWN])}{more}; "
+        f"; an earlier run found damages that are not known to be gone: {named(places, _SHOWN)}; "
         "run lance-ops repair, or verify all parts (max_megabytes: 0)"
     )
 
