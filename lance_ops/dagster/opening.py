@@ -11,10 +11,10 @@ from lance_ops.maintenance.repair import open_newest_readable
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import with_short_timeouts
 
-__all__ = ["OpenNewest", "open_for_run", "open_if_exists", "open_readable", "open_snapshot", "opening_once"]
+__all__ = ["OpenNewest", "open_for_run", "open_readable", "open_snapshot", "open_to_look", "opening_once"]
 
 OpenNewest: TypeAlias = Callable[[], Snapshot | None]
-"""Does what `open_if_exists` does for one dataset."""
+"""Does what `open_to_look` does for one dataset."""
 
 
 def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot:
@@ -32,7 +32,7 @@ def open_readable(config: DatasetConfig) -> Snapshot:
         return open_newest_readable(location.uri, location.storage_options)
 
 
-def open_if_exists(config: DatasetConfig) -> Snapshot | None:
+def open_to_look(config: DatasetConfig) -> Snapshot | None:
     """Open the newest version to look at it; return None if the dataset does not exist.
 
     A store that does not answer is given up within a minute, because a tick may not take longer.
@@ -51,7 +51,7 @@ def opening_once(config: DatasetConfig) -> OpenNewest:
     def open_newest() -> Snapshot | None:
         if not opened:
             try:
-                opened.append(open_if_exists(config))
+                opened.append(open_to_look(config))
             except LanceOpsError as error:
                 opened.append(error)
         if isinstance(opened[0], LanceOpsError):

@@ -15,7 +15,7 @@ import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import open_to_look
 
 __all__ = ["damage_sentence", "remedy_of_damage", "skip_tick_if_damaged", "why_unopened"]
 
@@ -42,7 +42,7 @@ def skip_tick_if_damaged(config: DatasetConfig) -> Callable[[_Tick[_Result]], _T
 def why_unopened(config: DatasetConfig, error: CorruptFile) -> str:
     """Return what `damage_sentence` does if the newest version does not open; raise `error` if it does."""
     try:
-        open_if_exists(config)
+        open_to_look(config)
     except CorruptFile:
         return damage_sentence(config, error)
     raise error

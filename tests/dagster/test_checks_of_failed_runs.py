@@ -248,13 +248,13 @@ def test_the_checks_of_a_run_that_sets_a_batch_aside_open_the_table_once(
 ) -> None:
     deployment, opened = deploy(health={"hours_without_version": 24}), []
     deployment.fill(1)
-    open_it = opening.open_if_exists
+    open_it = opening.open_to_look
 
     def count(config: DatasetConfig) -> Snapshot | None:
         opened.append(config)
         return open_it(config)
 
-    monkeypatch.setattr(opening, "open_if_exists", count)
+    monkeypatch.setattr(opening, "open_to_look", count)
     land_junk(deployment, "z")
     assert not ingest_all(deployment, "z").success
     assert len(opened) == 1

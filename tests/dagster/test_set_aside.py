@@ -144,6 +144,6 @@ class TestWithoutARun:
         def failed(config: DatasetConfig) -> None:
             raise StoreError("no answer")
 
-        monkeypatch.setattr(batch_report, "open_if_exists", failed)
+        monkeypatch.setattr(batch_report, "open_to_look", failed)
         with pytest.raises(StoreError, match="no answer"):
             reported(deployment)

@@ -17,7 +17,7 @@ from lance_ops.dagster.landing.batch_runs import running_batches
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.landing.landing_entries import Landing
 from lance_ops.dagster.landing.tick import Cursor, Watermark
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import open_to_look
 from lance_ops.errors import StoreError
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deployment, values
@@ -93,14 +93,14 @@ def test_a_run_that_commits_and_ends_during_the_evaluation_makes_nothing_red(
     under_way = [add_run(deployment, "a", dg.DagsterRunStatus.STARTED)]
 
     def opened_before_a_commit(config: DatasetConfig) -> Snapshot | None:
-        snapshot = open_if_exists(config)
+        snapshot = open_to_look(config)
         if under_way:
             run = under_way.pop()
             deployment.ingest("a")
             deployment.instance.report_run_canceled(run)
         return snapshot
 
-    monkeypatch.setattr(batch_report, "open_if_exists", opened_before_a_commit)
+    monkeypatch.setattr(batch_report, "open_to_look", opened_before_a_commit)
     report = batch_states(deployment.config, deployment.instance)
     assert [(batch.key, batch.state.value, batch.is_settled) for batch in report.batches] == [("a", "requested", True)]
     (again,) = batch_states(deployment.config, deployment.instance).batches

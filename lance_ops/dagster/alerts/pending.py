@@ -31,7 +31,7 @@ from lance_ops.dagster.landing import (
     unsettled_states,
 )
 from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import open_to_look
 
 __all__ = ["TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
 
@@ -300,7 +300,7 @@ def _stale(watched: Watched, dataset: DatasetConfig, number: int, found: dg.Asse
 def _newest_version(dataset: DatasetConfig | None) -> int | None:
     """Return the newest version; None if it does not open, which must not hold up an alert."""
     try:
-        newest = open_if_exists(dataset) if dataset is not None else None
+        newest = open_to_look(dataset) if dataset is not None else None
     except (LanceOpsError, OSError):
         return None
     return newest.version if newest else None

@@ -24,7 +24,7 @@ from lance_ops.dagster.head.integrity import INTACT, verify_some
 from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid, unopened_warning
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.markdown import named
-from lance_ops.dagster.opening import OpenNewest, open_if_exists, opening_once
+from lance_ops.dagster.opening import OpenNewest, open_to_look, opening_once
 from lance_ops.dagster.tick_failures import damage_sentence
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
@@ -182,7 +182,7 @@ def _intact_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 def _is_there(config: DatasetConfig) -> bool:
     """Return whether the dataset exists, even if its newest version does not open."""
     try:
-        return open_if_exists(config) is not None
+        return open_to_look(config) is not None
     except CorruptFile:
         return True
 

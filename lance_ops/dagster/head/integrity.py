@@ -29,7 +29,7 @@ from lance_ops.dagster.head.known_damage import (
 )
 from lance_ops.dagster.markdown import named, size_text, table
 from lance_ops.dagster.newest_evaluation import newest_evaluations
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import open_to_look
 from lance_ops.maintenance.verification import (
     VerificationLevel,
     VerificationOptions,
@@ -196,7 +196,7 @@ def _evaluation(config: DatasetConfig, report: VerificationReport, progress: _Pr
 
 def _open_newest(config: DatasetConfig) -> Snapshot | None:
     try:
-        return open_if_exists(config)
+        return open_to_look(config)
     except LanceOpsError:  # the check `valid` tells of it
         return None
 

@@ -22,7 +22,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.recorded_versions import identity_of, may_hold
 from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.head.validity import evaluate_valid, unless_reported, was_unopened
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import open_to_look
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.snapshot import Snapshot
 
@@ -78,7 +78,7 @@ def build_version_sensor(
     @skip_tick_if_damaged(config)
     def versions(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         try:
-            newest = open_if_exists(config)
+            newest = open_to_look(config)
         except CorruptFile:
             newest = None
         if newest is None:

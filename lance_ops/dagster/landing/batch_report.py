@@ -15,7 +15,7 @@ from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, 
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.landing.landing_entries import LandedBatch
-from lance_ops.dagster.opening import OpenNewest, open_if_exists
+from lance_ops.dagster.opening import OpenNewest, open_to_look
 from lance_ops.maintenance import ingested_batches, tokens_of
 
 __all__ = [
@@ -70,7 +70,7 @@ def batch_states(
         known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
         recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
         running = running_batches(instance, names, known, now, failing) if instance and known else ()
-        snapshot = open_newest() if open_newest else open_if_exists(config)
+        snapshot = open_newest() if open_newest else open_to_look(config)
         held = ingested_batches(snapshot) if snapshot else {}
     landing = list_landing(raw, now)
     with collector_paused():

@@ -13,7 +13,7 @@ import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, UpkeepPolicy
 from lance_ops.dagster.head import VERIFY, debt_policy, past_costs, verification_due
-from lance_ops.dagster.opening import open_if_exists
+from lance_ops.dagster.opening import open_to_look
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.records import allowance, fruitless_steps, resting_steps
@@ -44,7 +44,7 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
     )
     @skip_tick_if_damaged(config)
     def debt(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        snapshot = open_if_exists(config)
+        snapshot = open_to_look(config)
         if snapshot is None:
             return dg.SkipReason("there is no version yet")
         found = measure_debt(snapshot, debt_policy(config), past_costs=past_costs(context.instance, config))
