@@ -20,6 +20,7 @@ from lance_ops.dagster.landing.failed_run_checks import evaluating_checks_of_fai
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing
 from lance_ops.dagster.landing.settled_check import named_with_reasons
+from lance_ops.dagster.markdown import named
 from lance_ops.dagster.opening import open_for_run
 from lance_ops.dagster.runners import LanceRunner, runner_key
 from lance_ops.maintenance import IngestedBatch, ingested_batches
@@ -176,10 +177,9 @@ def _record_quarantined(
 
 
 def _no_such_files(config: DatasetConfig, lost: Sequence[str], num_wanted: int) -> str:
-    more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
     return (
         f"{len(lost)} of {num_wanted} batches have no such files in {config.landing().location().public_uri}: "
-        f"{', '.join(lost[:_SHOWN])}{more}; put the files back as they were, or delete these partitions"
+        f"{named(lost, _SHOWN)}; put the files back as they were, or delete these partitions"
     )
 
 
