@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         deletion_checksum_report,
         encode_deletion_vector,
         with_deletion_file,
+        with_tombstones,
     )
     from lance_ops.table.index_metadata import (
         FRAGMENT_REUSE_INDEX,
@@ -106,6 +107,7 @@ __all__ = [
     "manifest_checksum_report",
     "violations",
     "with_deletion_file",
+    "with_tombstones",
 ]
 
 _MODULES = {
@@ -150,6 +152,7 @@ _MODULES = {
     "deletion_checksum_report": "fragments",
     "encode_deletion_vector": "fragments",
     "with_deletion_file": "fragments",
+    "with_tombstones": "fragments",
     "encode_manifest": "manifest",
     "flags_for": "manifest",
     "inline_transaction": "manifest",

@@ -268,3 +268,22 @@ def test_our_compaction_commits_after_their_new_index_of_row_ids(dataset_uri: st
     theirs.validate()
     assert "ScalarIndexQuery" in theirs.scanner(filter="key = 42").explain_plan()
     assert theirs.to_table(filter="key = 42") == theirs.to_table(filter="key = 42", use_scalar_index=False)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_a_label_list_index_of_the_reference_finds_lists_that_ours_wrote_in_place(
+    dataset_uri: str, version: str
+) -> None:
+    lists = pa.table({"id": range(10), "labels": [["old"]] * 10, "x": range(10)})
+    lance.write_dataset(lists, dataset_uri, max_rows_per_file=5, data_storage_version=version)
+    lance.dataset(dataset_uri).create_scalar_index("labels", "LABEL_LIST")
+
+    builder = lance_ops.dataset(dataset_uri).merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+    builder.execute(pa.table({"id": [3], "labels": [["new"]]}))
+
+    theirs = lance.dataset(dataset_uri)
+    assert coverage(dataset_uri, "labels_idx") == [[1]]
+    for label, expected in (("new", [3]), ("old", [0, 1, 2, *range(4, 10)])):
+        query = theirs.scanner(filter=f"array_has_any(labels, ['{label}'])")
+        assert "ScalarIndexQuery" in query.explain_plan()
+        assert sorted(query.to_table()["id"].to_pylist()) == expected

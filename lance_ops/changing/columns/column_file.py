@@ -21,7 +21,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileReader, FileWriter, WrittenFile
 from lance_ops.reading import RowOffsets, offset_array
 from lance_ops.snapshot import Snapshot
-from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
+from lance_ops.table import DataFile, Fragment, with_tombstones
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import conform_to_schema
 
@@ -121,7 +121,7 @@ def fragments_with_column_files(
     def changed(fragment: Fragment) -> Fragment:
         new = added.get(fragment.id)
         again = replaced_ids.union(new.live_fields) if new is not None else replaced_ids
-        old = [_tombstoned(file, again) for file in fragment.files] if new is not None else list(fragment.files)
+        old = [with_tombstones(file, again) for file in fragment.files] if new is not None else list(fragment.files)
         kept = [file for file in old if field_ids.intersection(file.live_fields)]
         return replace(fragment, files=(*kept, *([new] if new is not None else [])))
 
@@ -131,10 +131,6 @@ def fragments_with_column_files(
 def pending_columns(snapshot: Snapshot, files: Iterable[ColumnFile]) -> PendingFiles:
     """Return the files as pending ones: `write_columns` leaves them unsynced."""
     return PendingFiles.at(snapshot.store, (f"{DATA_DIR}/{file.file.path}" for file in files), durable=False)
-
-
-def _tombstoned(file: DataFile, field_ids: set[int]) -> DataFile:
-    return replace(file, fields=tuple(TOMBSTONED_FIELD if field in field_ids else field for field in file.fields))
 
 
 def _write_rows(

@@ -91,13 +91,12 @@ def plan_value_replacement(
 def fragments_with_replaced_values(
     snapshot: Snapshot, replaced: ReplacedValues, files: Sequence[ColumnFile]
 ) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
-    """Return the fragments that have new files, and the ids of the fields in these files."""
+    """Return the fragments that have new files, and the ids of the columns in these files and of all fields in them."""
     names = replaced.table.schema.names
     fields = {node.id for part in snapshot.schema.fields if part.name in names for node in part.walk()}
     changed = {file.fragment_id for file in files}
     fragments = fragments_with_column_files(snapshot, snapshot.schema, files, replaced=fields)
-    written = {field_id for file in files for field_id in file.file.live_fields}
-    return tuple(part for part in fragments if part.id in changed), tuple(sorted(written))
+    return tuple(part for part in fragments if part.id in changed), tuple(sorted(fields))
 
 
 def offsets_of_replaced_values(snapshot: Snapshot, replaced: ReplacedValues, fragment_id: int) -> BitMap:

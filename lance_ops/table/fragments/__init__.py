@@ -16,7 +16,13 @@ if TYPE_CHECKING:
         deletion_checksum_report,
         encode_deletion_vector,
     )
-    from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, Fragment, with_deletion_file
+    from lance_ops.table.fragments.fragment import (
+        TOMBSTONED_FIELD,
+        DataFile,
+        Fragment,
+        with_deletion_file,
+        with_tombstones,
+    )
     from lance_ops.table.fragments.fragment_list import FragmentList, FragmentsById, FragmentTotals
     from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta, RowSequence
 
@@ -39,6 +45,7 @@ __all__ = [
     "deletion_checksum_report",
     "encode_deletion_vector",
     "with_deletion_file",
+    "with_tombstones",
 ]
 
 _MODULES = {
@@ -60,6 +67,7 @@ _MODULES = {
     "deletion_checksum_report": "deletion_file",
     "encode_deletion_vector": "deletion_file",
     "with_deletion_file": "fragment",
+    "with_tombstones": "fragment",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, replace
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from lance_ops.table.fragments.fragment_json import fragment_from_json, fragment
 from lance_ops.table.fragments.row_metadata import ExternalFile, RowDatasetVersionMeta, RowIdMeta, RowSequence
 from lance_ops.wire import restore_unknown, unknown_fields
 
-__all__ = ["TOMBSTONED_FIELD", "DataFile", "Fragment", "with_deletion_file"]
+__all__ = ["TOMBSTONED_FIELD", "DataFile", "Fragment", "with_deletion_file", "with_tombstones"]
 
 TOMBSTONED_FIELD = -2
 """The id in `DataFile.fields` that replaces a field whose values are now in another file."""
@@ -231,6 +231,11 @@ def with_deletion_file(fragment: Fragment, deletion_file: DeletionFile | None) -
         fragment.overlays,
         unknown=fragment.unknown,
     )
+
+
+def with_tombstones(file: DataFile, field_ids: Collection[int]) -> DataFile:
+    """Return the file without these fields, whose values are in another file now."""
+    return replace(file, fields=tuple(TOMBSTONED_FIELD if field in field_ids else field for field in file.fields))
 
 
 def check_row_count(message: table_pb2.DataFragment | FragmentFileNames, path: str) -> None:

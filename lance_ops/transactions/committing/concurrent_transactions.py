@@ -29,13 +29,13 @@ from lance_ops.transactions.conflicts import (
     Compatible,
     Incompatible,
     NewFields,
+    NewSegments,
     Rebase,
     Remap,
     Retry,
     Verdict,
     judge,
 )
-from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operations import CreateIndex, Rewrite
 from lance_ops.transactions.transaction import Transaction
 
@@ -64,6 +64,10 @@ class ConcurrentTransactions:
     @cached_property
     def _new_fields(self) -> NewFields:
         return NewFields(self._transaction.operation)
+
+    @cached_property
+    def _new_segments(self) -> NewSegments:
+        return NewSegments(self._transaction.operation)
 
     def judge_versions(self, known: Manifest, latest: int) -> Manifest | CommitResult:
         """Judge every version after `known`; return the newest manifest, or the version that has our work already.
@@ -123,9 +127,9 @@ class ConcurrentTransactions:
         verdict = judge(self._transaction.operation, theirs, (rewrite.fragment_ids for rewrite in self.rewrites))
         if theirs is None or not isinstance(verdict, Compatible):
             return verdict
-        if theirs.footprint().restates_fragments and self._changes_indexed_values(before, version.manifest):
-            return Retry("values of a new index were changed")
-        return self._new_fields.judge(theirs, before.schema, version.manifest.schema) or verdict
+        after = version.manifest
+        misfit = self._new_fields.judge(theirs, before.schema, after.schema)
+        return misfit or self._new_segments.judge(theirs, before, after) or verdict
 
     def _without_conflicting_segments(
         self, version: CommittedVersion, theirs: CreateIndex, ours: Rewrite
@@ -144,13 +148,6 @@ class ConcurrentTransactions:
                 case _:
                     others.append(index)
         return CreateIndex(tuple(others), theirs.removed_indices)
-
-    def _changes_indexed_values(self, before: Manifest, after: Manifest) -> bool:
-        """Return whether values that a new index of ours holds were changed."""
-        return any(
-            segment.covers_any(fragments_with_changed_values(before, after, segment.fields))
-            for segment in self._transaction.operation.footprint().new_segments
-        )
 
     def _read_several(self, versions: Sequence[int]) -> Iterable[CommittedVersion]:
         """Read versions, concurrently if each read is a request."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lance_ops.transactions.conflicts.rebasing import rebase
     from lance_ops.transactions.conflicts.remapped_index import RemappedIndex, remap_index
     from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup
-    from lance_ops.transactions.conflicts.unchanged_fields import NewFields
+    from lance_ops.transactions.conflicts.unchanged_fields import NewFields, NewSegments
 
 __all__ = [
     "CommittedRewriteGroup",
@@ -28,6 +28,7 @@ __all__ = [
     "DeletionVectors",
     "Incompatible",
     "NewFields",
+    "NewSegments",
     "Rebase",
     "Remap",
     "RemappedIndex",
@@ -44,6 +45,7 @@ _MODULES = {
     "DeletionVectors": "deletion_vectors",
     "Incompatible": "judgement",
     "NewFields": "unchanged_fields",
+    "NewSegments": "unchanged_fields",
     "Rebase": "judgement",
     "Remap": "judgement",
     "RemappedIndex": "remapped_index",

@@ -1,4 +1,4 @@
-"""Check that the fields that rows were written for still exist unchanged in the newest version.
+"""Check that the fields that rows were written for, or that an index was built on, still exist with their values.
 
 Readers find values by field id. A cast gives its column a new id and rewrites the rows that it read: in rows that were
 written under the old id, the column would be null. And the id of a dropped field may be assigned to a new field, which
@@ -8,10 +8,12 @@ would then show the dropped field's values.
 from __future__ import annotations
 
 from lance_ops.core.schema import Schema
+from lance_ops.table import Manifest
 from lance_ops.transactions.conflicts.judgement import Retry
+from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operation import Operation
 
-__all__ = ["NewFields"]
+__all__ = ["NewFields", "NewSegments"]
 
 
 class NewFields:
@@ -34,6 +36,24 @@ class NewFields:
                 column = _named(after, self._dropped & kept)
                 return Retry(f"column {column} was added under the id of a dropped column that ours has values for")
         self._dropped |= lost
+        return None
+
+
+class NewSegments:
+    """The new index segments of one operation, checked against one concurrent transaction after the other."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._segments = operation.footprint().new_segments
+
+    def judge(self, theirs: Operation, before: Manifest, after: Manifest) -> Retry | None:
+        """Return why a segment does not fit the version `after` theirs, None if all do; `before` is the one before."""
+        if not self._segments:
+            return None
+        footprint = theirs.footprint()
+        for segment in self._segments:
+            writes = footprint.restates_fragments or footprint.writes_values
+            if writes and segment.covers_any(fragments_with_changed_values(before, after, segment.fields)):
+                return Retry("values of a new index were changed")
         return None
 
 

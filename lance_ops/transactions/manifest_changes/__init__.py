@@ -8,12 +8,12 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.transactions.manifest_changes.assigned_ids import assign_fragment_ids, assign_ids, assign_row_ids
-    from lance_ops.transactions.manifest_changes.changed_values import files_by_field, fragments_with_changed_values
+    from lance_ops.transactions.manifest_changes.changed_values import fragments_with_changed_values
     from lance_ops.transactions.manifest_changes.fragment_lookup import check_fragments_exist, fragments_by_id
     from lance_ops.transactions.manifest_changes.index_coverage import (
         drop_orphaned_indices,
         holds_row_addresses,
-        remove_coverage,
+        remove_changed_coverage,
     )
     from lance_ops.transactions.manifest_changes.update_map import UpdateMap, with_field_metadata
     from lance_ops.transactions.manifest_changes.version_stamps import (
@@ -29,11 +29,10 @@ __all__ = [
     "assign_row_ids",
     "check_fragments_exist",
     "drop_orphaned_indices",
-    "files_by_field",
     "fragments_by_id",
     "fragments_with_changed_values",
     "holds_row_addresses",
-    "remove_coverage",
+    "remove_changed_coverage",
     "stamp_all_rows",
     "stamp_moved_rows",
     "stamp_rewritten_offsets",
@@ -47,11 +46,10 @@ _MODULES = {
     "assign_row_ids": "assigned_ids",
     "check_fragments_exist": "fragment_lookup",
     "drop_orphaned_indices": "index_coverage",
-    "files_by_field": "changed_values",
     "fragments_by_id": "fragment_lookup",
     "fragments_with_changed_values": "changed_values",
     "holds_row_addresses": "index_coverage",
-    "remove_coverage": "index_coverage",
+    "remove_changed_coverage": "index_coverage",
     "stamp_all_rows": "version_stamps",
     "stamp_moved_rows": "version_stamps",
     "stamp_rewritten_offsets": "version_stamps",

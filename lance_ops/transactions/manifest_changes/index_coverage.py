@@ -6,16 +6,17 @@ lose rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.schema import Schema
-from lance_ops.table import FRAGMENT_REUSE_INDEX, FragmentList, IndexMetadata
+from lance_ops.table import FRAGMENT_REUSE_INDEX, Fragment, FragmentList, IndexMetadata
+from lance_ops.transactions.manifest_changes.changed_values import FieldFiles
 
-__all__ = ["drop_orphaned_indices", "holds_row_addresses", "remove_coverage"]
+__all__ = ["drop_orphaned_indices", "holds_row_addresses", "remove_changed_coverage"]
 
 _FIRST_VERSION_WITH_ADDRESSES: Mapping[str, int] = {
     "BTreeIndexDetails": 1,
@@ -43,18 +44,25 @@ def holds_row_addresses(index: IndexMetadata) -> bool:
     return kind not in _HOLDS_ROW_IDS
 
 
-def remove_coverage(
-    indices: Iterable[IndexMetadata], fragment_ids: Collection[int], fields: Collection[int]
+def remove_changed_coverage(
+    indices: Iterable[IndexMetadata], before: Mapping[int, Fragment], after: Iterable[Fragment], schema: Schema
 ) -> tuple[IndexMetadata, ...]:
-    """Remove fragments from the segments on any of the fields, because the fields' values changed there."""
-    changed = frozenset(fields)
-    removed = BitMap(fragment_ids)
-    return tuple(
-        replace(index, fragment_bitmap=FrozenBitMap(index.fragment_bitmap - removed))
-        if index.fragment_bitmap is not None and changed.intersection(index.fields)
-        else index
-        for index in indices
-    )
+    """Remove from each segment the fragments in which values of its fields are in other files than before.
+
+    `before` has each of the fragments `after`, by id, as it was before the change.
+    """
+    indices = tuple(indices)
+    indexed = {field_id for index in indices for field_id in index.fields}
+    if not indexed:
+        return indices
+    files = FieldFiles(schema, indexed)
+    changed = {field_id: BitMap() for field_id in indexed}
+    for fragment in after:
+        old, new = files.of(before[fragment.id]), files.of(fragment)
+        for field_id in indexed:
+            if old[field_id] != new[field_id]:
+                changed[field_id].add(fragment.id)
+    return tuple(_without(index, [changed[field_id] for field_id in index.fields]) for index in indices)
 
 
 def drop_orphaned_indices(
@@ -79,3 +87,12 @@ def drop_orphaned_indices(
         spared = min(empty, key=lambda index: index.dataset_version) if len(empty) == len(measured) else None
         doomed.update(index.uuid for index in empty if index is not spared)
     return tuple(index for index in kept if index.uuid not in doomed)
+
+
+def _without(index: IndexMetadata, fragments: Iterable[BitMap]) -> IndexMetadata:
+    covered = index.fragment_bitmap
+    if covered is None:
+        return index
+    for removed in fragments:
+        covered = covered - removed
+    return replace(index, fragment_bitmap=FrozenBitMap(covered))

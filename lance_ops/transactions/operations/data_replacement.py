@@ -13,7 +13,7 @@ from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import (
     check_fragments_exist,
     fragments_by_id,
-    remove_coverage,
+    remove_changed_coverage,
     stamp_all_rows,
 )
 from lance_ops.transactions.operation import ApplyContext, Operation
@@ -64,16 +64,16 @@ class DataReplacement(Operation):
         if len({group.new_file.fields for group in self.replacements}) > 1:
             raise InvalidInput("all files of one data replacement must hold the same fields")
         check_fragments_exist(manifest, (group.fragment_id for group in self.replacements), self.name)
-        changed = fragments_by_id(manifest.fragments.having({group.fragment_id for group in self.replacements}))
+        before = fragments_by_id(manifest.fragments.having({group.fragment_id for group in self.replacements}))
+        changed = dict(before)
         for group in self.replacements:
             fragment = _with_file(changed[group.fragment_id], group.new_file)
             stable = manifest.uses_stable_row_ids
             changed[fragment.id] = stamp_all_rows(fragment, manifest.version + 1) if stable else fragment
-        fields = self.replacements[0].new_file.live_fields if self.replacements else ()
         return replace(
             manifest,
             fragments=manifest.fragments.with_changes(changed),
-            indices=remove_coverage(manifest.indices, [group.fragment_id for group in self.replacements], fields),
+            indices=remove_changed_coverage(manifest.indices, before, changed.values(), manifest.schema),
         )
 
 

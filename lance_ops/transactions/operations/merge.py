@@ -14,9 +14,8 @@ from lance_ops.table import Fragment, FragmentList, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import (
     drop_orphaned_indices,
-    files_by_field,
     fragments_by_id,
-    remove_coverage,
+    remove_changed_coverage,
     stamp_all_rows,
 )
 from lance_ops.transactions.operation import ApplyContext, Operation
@@ -61,12 +60,7 @@ class Merge(Operation):
         before = fragments_by_id(manifest.fragments)
         if _rows(self.fragments) != _rows(manifest.fragments):
             raise InvalidInput("a merge must restate every fragment of the table, each with all of its rows")
-        indices = manifest.indices
-        indexed = {field_id for index in indices for field_id in index.fields}
-        for fragment in self.fragments if indexed else ():
-            old, new = files_by_field(before[fragment.id], indexed), files_by_field(fragment, indexed)
-            moved = {field_id for field_id in indexed if old.get(field_id) != new.get(field_id)}
-            indices = remove_coverage(indices, {fragment.id}, moved) if moved else indices
+        indices = remove_changed_coverage(manifest.indices, before, self.fragments, self.schema)
         fragments = FragmentList(self.fragments)
         if manifest.uses_stable_row_ids:
             fragments = FragmentList(

@@ -23,7 +23,7 @@ from lance_ops.transactions.manifest_changes import (
     drop_orphaned_indices,
     fragments_by_id,
     holds_row_addresses,
-    remove_coverage,
+    remove_changed_coverage,
     stamp_moved_rows,
     stamp_rewritten_offsets,
 )
@@ -128,11 +128,14 @@ class Update(Operation):
         new, max_fragment_id = assign_fragment_ids(self.new_fragments, manifest.max_fragment_id)
         next_row_id = manifest.next_row_id
         touched = list(manifest.fragments.having(removed | updated.keys()))
-        indices = remove_coverage(manifest.indices, updated, self.fields_modified)
+        before = fragments_by_id(manifest.fragments.having((updated.keys() | self.updated_offsets.keys()) - removed))
         kept = {
-            fragment.id: self._updated(fragment, updated[fragment.id]) if fragment.id in updated else fragment
-            for fragment in manifest.fragments.having((updated.keys() | self.updated_offsets.keys()) - removed)
+            fragment_id: self._updated(fragment, updated[fragment_id]) if fragment_id in updated else fragment
+            for fragment_id, fragment in before.items()
         }
+        indices = manifest.indices
+        if self.in_place:
+            indices = remove_changed_coverage(indices, before, kept.values(), manifest.schema)
         if manifest.uses_stable_row_ids:
             moved = {fragment.id for fragment in new if _has_only_moved_rows(fragment)}
             new, next_row_id = assign_row_ids(new, next_row_id)
