@@ -55,6 +55,7 @@ class Footprint:
       `moves_rows`        some of their rows get new values and go to new fragments (update)
       `rewrites`          all of their rows, unchanged, go to new fragments (compaction)
       `writes_values`     get new values in place, by field
+      `restates_files`    get a list of all of their files, the unchanged ones too
       `may_delete_rows`   got rows from a rewrite; the operation deletes some of these rows, but in which fragments is
                           not known before the rows are remapped
     `restates_fragments` means that the operation lists every fragment (merge), so that none may be added or removed.
@@ -65,6 +66,7 @@ class Footprint:
     moves_rows: frozenset[int] = _NONE
     rewrites: frozenset[int] = _NONE
     writes_values: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    restates_files: frozenset[int] = _NONE
     may_delete_rows: frozenset[int] = _NONE
     adds_rows: bool = False
     new_fields: frozenset[int] = _NONE

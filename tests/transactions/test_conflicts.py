@@ -150,7 +150,8 @@ def test_a_schema_that_may_forbid_nulls_conflicts_with_writers() -> None:
 
 def test_columns_written_in_place_conflict_by_field() -> None:
     assert isinstance(judge(update_columns(0, 0), replacement(0, (0,))), Retry)
-    assert isinstance(judge(update_columns(0, 0), replacement(0, (2,))), Compatible)
+    assert judge(update_columns(0, 0), replacement(0, (2,))) == Rebase(frozenset({0}))
+    assert isinstance(judge(replacement(0, (2,)), update_columns(0, 0)), Compatible)
     assert isinstance(judge(update_columns(0), update(0)), Retry)
     assert isinstance(judge(delete(0), update_columns(0)), Retry)
 
@@ -166,7 +167,7 @@ def test_an_update_with_modified_fields_writes_in_place_in_any_mode() -> None:
 
     assert isinstance(judge(delete(0), unsaid), Retry)
     assert isinstance(judge(create_index("i", fields=(0,)), unsaid), Retry)
-    assert isinstance(judge(update_columns(0, 2), unsaid), Compatible)
+    assert judge(update_columns(0, 2), unsaid) == Rebase(frozenset({0}))
 
 
 def test_an_index_of_row_ids_is_compatible_with_a_rewrite_that_keeps_them() -> None:

@@ -28,7 +28,11 @@ class Compatible:
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """Ours applies once its deletion vectors of these fragments include theirs, if both deleted different rows."""
+    """Ours applies once its form of these fragments includes what theirs changed.
+
+    Both deleted different rows, so that the deletion vectors are merged. Or both wrote different columns in place, so
+    that the lists of files are.
+    """
 
     fragment_ids: frozenset[int]
 
@@ -158,8 +162,11 @@ def _rows_do_not_move_while_values_are_written(ours: Footprint, theirs: Footprin
     if lost:
         yield Retry(f"rows of {_fragments(lost)}, which ours writes values to, moved to new fragments")
     for fragment_id in written.intersection(ours.writes_values):
-        if ours.writes_values[fragment_id] & theirs.writes_values[fragment_id]:
+        fields = theirs.writes_values[fragment_id]
+        if ours.writes_values[fragment_id] & fields:
             yield Retry(f"the same field of fragment {fragment_id} got new values")
+        if not fields and fragment_id not in ours.restates_files:  # only the lists of files show which columns
+            yield Retry(f"fields of fragment {fragment_id} got new values, and theirs does not say which")
 
 
 def _an_index_needs_its_addresses_and_values(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
@@ -190,8 +197,9 @@ def _rows_of_rewritten_fragments_are_remapped(ours: Footprint, theirs: Footprint
         yield Remap(remapped)
 
 
-def _deletions_in_one_fragment_are_merged(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    merged = (ours.deletes_rows & theirs.deletes_rows) | (ours.may_delete_rows & theirs.loses_rows)
+def _changes_of_one_fragment_are_merged(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    deletions = (ours.deletes_rows & theirs.deletes_rows) | (ours.may_delete_rows & theirs.loses_rows)
+    merged = deletions | (ours.restates_files & frozenset(theirs.writes_values))
     if merged:
         yield Rebase(merged)
 
@@ -209,7 +217,7 @@ _RULES: tuple[Callable[[Footprint, Footprint], Iterator[Verdict]], ...] = (
     _an_index_needs_its_addresses_and_values,
     _a_primary_key_is_inserted_by_one_of_two,
     _rows_of_rewritten_fragments_are_remapped,
-    _deletions_in_one_fragment_are_merged,
+    _changes_of_one_fragment_are_merged,
 )
 """The first rule that yields a verdict decides, so the rules for the worst conflicts come first."""
 

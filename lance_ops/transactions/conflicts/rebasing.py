@@ -3,7 +3,8 @@
 A delete writes whole deletion vectors, and knows only the rows that were deleted in the version it read. If two writers
 deleted different rows of a fragment, the result is the union. If they share a row, one of them deleted (or updated) a
 row that no longer existed. A deletion is remapped through every concurrent rewrite. A rewrite deletes, in its new
-fragments, the rows that concurrent transactions deleted. A new index of row ids covers the rewritten fragments.
+fragments, the rows that concurrent transactions deleted. A new index of row ids covers the rewritten fragments. An
+update in place lists all files of its fragments, so it takes over the files that others wrote for other columns.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from lance_ops.table import DeletionFile, Fragment, Manifest, encode_deletion_ve
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Retry
 from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup, OffsetsByFragment, remapped_offsets
+from lance_ops.transactions.conflicts.written_columns import with_written_columns
 from lance_ops.transactions.footprint import remapped_coverage
-from lance_ops.transactions.manifest_changes import assign_fragment_ids, fragments_by_id
+from lance_ops.transactions.manifest_changes import assign_fragment_ids, check_fragments_exist, fragments_by_id
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import CreateIndex, Delete, Rewrite, RewriteGroup, Update
 
@@ -54,6 +56,8 @@ def rebase(
     """
     try:
         match operation:
+            case Update() if operation.in_place:
+                return _rebase_columns(operation, base, newest)
             case Delete() | Update():
                 return _rebase_deletion(operation, base, newest, rewrites, vectors)
             case Rewrite():
@@ -78,7 +82,7 @@ def _rebase_deletion(
     touched = [fragment for fragment in operation.updated_fragments if fragment.id not in unchanged]
     dropped = [before[key] for key in removed if key not in unchanged]
     rows = _deleted_rows(touched, dropped, before, vectors)
-    if rows and isinstance(operation, Update) and _writes_in_place(operation):
+    if rows and isinstance(operation, Update) and operation.updated_offsets:
         return Retry("another writer moved rows that ours writes values to")
     for rewrite in rewrites:
         remapped = rewrite.remap(rows, vectors)
@@ -113,8 +117,20 @@ def _deleted_rows(
     return rows | {fragment.id: _live_rows(fragment, vectors) for fragment in dropped}
 
 
-def _writes_in_place(operation: Update) -> bool:
-    return operation.in_place or bool(operation.updated_offsets)
+def _rebase_columns(operation: Update, base: Manifest, newest: Manifest) -> Rebased | Retry:
+    touched = {*operation.removed_fragment_ids, *(fragment.id for fragment in operation.updated_fragments)}
+    check_fragments_exist(base, touched, operation.name)
+    before, current = (fragments_by_id(each.fragments.having(touched)) for each in (base, newest))
+    moved = [key for key in operation.removed_fragment_ids if not _has_same_rows(before[key], current)]
+    if moved:
+        return Retry(f"another writer moved or deleted rows of fragment {min(moved)}, which ours removes")
+    updated = []
+    for written in operation.updated_fragments:
+        merged = with_written_columns(current[written.id], before[written.id], written)
+        if isinstance(merged, Retry):
+            return merged
+        updated.append(merged)
+    return Rebased(replace(operation, updated_fragments=tuple(updated)))
 
 
 def _merged(

@@ -114,6 +114,7 @@ class Update(Operation):
             drops=removed,
             moves_rows=removed if in_place else updated | removed,
             writes_values=dict.fromkeys(updated, frozenset(self.fields_modified)) if in_place else {},
+            restates_files=updated if in_place else frozenset(),
             adds_rows=bool(self.new_fragments),
             inserted_keys=None if self.inserted_rows is None else InsertedKeys.decode(self.inserted_rows),
             is_known=not self.compacted_sstables,
