@@ -22,6 +22,7 @@ from lance_ops.transactions.committed import CommittedVersion, read_version
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge
 from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup
+from lance_ops.transactions.conflicts.unchanged_fields import judge_indexed_fields
 from lance_ops.transactions.footprint import remapped_coverage
 from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operations import CreateIndex, Rewrite
@@ -78,6 +79,8 @@ def remap_index(
             covered = covered - FrozenBitMap(fragments_with_changed_values(before, committed.manifest, segment.fields))
             if not _is_compatible(replace(segment, fragment_bitmap=covered), committed):
                 return Retry(f"version {version} conflicts with it")
+            if dropped := judge_indexed_fields(segment.fields, committed.manifest.schema):
+                return dropped
         before = committed.manifest
     if covered.isdisjoint(FrozenBitMap(before.fragments.ids)):
         return Retry("nothing that it covers is left")

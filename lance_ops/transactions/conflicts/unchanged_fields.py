@@ -2,10 +2,12 @@
 
 Readers find values by field id. A cast gives its column a new id and rewrites the rows that it read: in rows that were
 written under the old id, the column would be null. And the id of a dropped field may be assigned to a new field, which
-would then show the dropped field's values.
+would then show the dropped field's values. An index of the dropped field would answer for the new one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from lance_ops.core.schema import Schema
 from lance_ops.table import Manifest
@@ -13,7 +15,7 @@ from lance_ops.transactions.conflicts.judgement import Retry
 from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operation import Operation
 
-__all__ = ["NewFields", "NewSegments"]
+__all__ = ["NewFields", "NewSegments", "judge_indexed_fields"]
 
 
 class NewFields:
@@ -51,10 +53,23 @@ class NewSegments:
             return None
         footprint = theirs.footprint()
         for segment in self._segments:
+            dropped = judge_indexed_fields(segment.fields, after.schema) if footprint.schema else None
+            if dropped:
+                return dropped
             writes = footprint.restates_fragments or footprint.writes_values
             if writes and segment.covers_any(fragments_with_changed_values(before, after, segment.fields)):
                 return Retry("values of a new index were changed")
         return None
+
+
+def judge_indexed_fields(field_ids: Iterable[int], schema: Schema) -> Retry | None:
+    """Return why an index of these fields has no place in a version of this schema, None if it has one.
+
+    The check is due for each version: once a field is dropped, a later field can have its id.
+    """
+    if all(map(schema.by_id, field_ids)):
+        return None
+    return Retry("the column of a new index was dropped or cast")
 
 
 def _named(schema: Schema, field_ids: frozenset[int]) -> str:
