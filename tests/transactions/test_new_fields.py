@@ -1,6 +1,8 @@
-"""Appends planned before the columns changed show the values that were written, or are refused."""
+"""Rows that were written before the columns changed show the values that were written, or are refused."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -26,15 +28,32 @@ def append_to(stale: Snapshot) -> lance_ops.LanceDataset:
     return lance_ops.LanceDataset.of(append(stale, rows(3, 5).to_batches(), FragmentLimits(), {}))
 
 
+def upsert_into(stale: Snapshot) -> lance_ops.LanceDataset:
+    builder = lance_ops.LanceDataset.of(stale).merge_insert("id")
+    transaction, _ = builder.when_matched_update_all().when_not_matched_insert_all().execute_uncommitted(rows(3, 5))
+    return lance_ops.LanceDataset.commit(stale.uri, transaction)
+
+
 @pytest.mark.parametrize("column", ["v", "p.x"])
-def test_an_append_to_a_column_that_was_cast_concurrently_is_retryable(stale: Snapshot, column: str) -> None:
+@pytest.mark.parametrize("add", [append_to, upsert_into])
+def test_rows_added_to_a_column_that_was_cast_concurrently_are_retryable(
+    stale: Snapshot, add: Callable[[Snapshot], lance_ops.LanceDataset], column: str
+) -> None:
     kind = pa.int64() if column == "v" else pa.int32()
     lance_ops.dataset(stale.uri).alter_columns({"path": column, "data_type": kind})
 
     with pytest.raises(RetryableConflict, match=f"column '{column}' was cast"):
-        append_to(stale)
+        add(stale)
 
-    assert append_to(lance_ops.dataset(stale.uri).snapshot).to_table(["id"]).num_rows == 5
+    assert add(lance_ops.dataset(stale.uri).snapshot).to_table(["id"]).num_rows == 5
+
+
+def test_rows_merged_beside_a_cast_have_their_values(stale: Snapshot) -> None:
+    lance_ops.dataset(stale.uri).alter_columns({"path": "v", "data_type": pa.int64()})
+
+    lance_ops.LanceDataset.of(stale).merge_insert("id").when_not_matched_insert_all().execute(rows(3, 5))
+
+    assert lance_ops.dataset(stale.uri).to_table(["v"])["v"].to_pylist() == [0, 1, 2, 3, 4]
 
 
 def test_an_append_whose_dropped_column_id_was_reused_is_retryable(dataset_uri: str) -> None:

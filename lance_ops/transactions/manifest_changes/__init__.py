@@ -9,7 +9,11 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.transactions.manifest_changes.assigned_ids import assign_fragment_ids, assign_ids, assign_row_ids
     from lance_ops.transactions.manifest_changes.changed_values import fragments_with_changed_values
-    from lance_ops.transactions.manifest_changes.fragment_lookup import check_fragments_exist, fragments_by_id
+    from lance_ops.transactions.manifest_changes.fragment_lookup import (
+        check_fragments_exist,
+        fragments_by_id,
+        live_fields,
+    )
     from lance_ops.transactions.manifest_changes.index_coverage import (
         drop_orphaned_indices,
         holds_row_addresses,
@@ -32,6 +36,7 @@ __all__ = [
     "fragments_by_id",
     "fragments_with_changed_values",
     "holds_row_addresses",
+    "live_fields",
     "remove_changed_coverage",
     "stamp_all_rows",
     "stamp_moved_rows",
@@ -49,6 +54,7 @@ _MODULES = {
     "fragments_by_id": "fragment_lookup",
     "fragments_with_changed_values": "changed_values",
     "holds_row_addresses": "index_coverage",
+    "live_fields": "fragment_lookup",
     "remove_changed_coverage": "index_coverage",
     "stamp_all_rows": "version_stamps",
     "stamp_moved_rows": "version_stamps",

@@ -1,4 +1,4 @@
-"""Find fragments by id, and check that a manifest has those that an operation changes."""
+"""Find fragments by id, the fields that they hold, and the fragments of an operation that a manifest lacks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Iterable
 from lance_ops.core.errors import IncompatibleTransaction
 from lance_ops.table import Fragment, Manifest
 
-__all__ = ["check_fragments_exist", "fragments_by_id"]
+__all__ = ["check_fragments_exist", "fragments_by_id", "live_fields"]
 
 
 def fragments_by_id(fragments: Iterable[Fragment]) -> dict[int, Fragment]:
     """Return a map from id to fragment."""
     return {fragment.id: fragment for fragment in fragments}
+
+
+def live_fields(fragments: Iterable[Fragment]) -> frozenset[int]:
+    """Return the fields that the fragments' files hold values of."""
+    return frozenset(field_id for fragment in fragments for file in fragment.files for field_id in file.live_fields)
 
 
 def check_fragments_exist(manifest: Manifest, fragment_ids: Iterable[int], operation: str) -> None:

@@ -8,7 +8,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Manifest, change_manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes import assign_ids
+from lance_ops.transactions.manifest_changes import assign_ids, live_fields
 from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Append"]
@@ -30,10 +30,7 @@ class Append(Operation):
         return transaction_pb2.Transaction.Append(fragments=[fragment.to_pb() for fragment in self.fragments])
 
     def footprint(self) -> Footprint:
-        files = (file for fragment in self.fragments for file in fragment.files)
-        return Footprint(
-            adds_rows=True, new_fields=frozenset(field_id for file in files for field_id in file.live_fields)
-        )
+        return Footprint(adds_rows=True, new_fields=live_fields(self.fragments))
 
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         new, max_fragment_id, next_row_id = assign_ids(self.fragments, manifest)

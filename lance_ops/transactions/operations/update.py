@@ -23,6 +23,7 @@ from lance_ops.transactions.manifest_changes import (
     drop_orphaned_indices,
     fragments_by_id,
     holds_row_addresses,
+    live_fields,
     remove_changed_coverage,
     stamp_moved_rows,
     stamp_rewritten_offsets,
@@ -116,6 +117,7 @@ class Update(Operation):
             writes_values=dict.fromkeys(updated, frozenset(self.fields_modified)) if in_place else {},
             restates_files=updated if in_place else frozenset(),
             adds_rows=bool(self.new_fragments),
+            new_fields=live_fields(self.new_fragments),
             inserted_keys=None if self.inserted_rows is None else InsertedKeys.decode(self.inserted_rows),
             is_known=not self.compacted_sstables,
         )
