@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lance_ops.core.errors import RetryableConflict
@@ -100,6 +102,28 @@ class TestRewrite:
         assert [segment.uuid for segment in made.indices] == [index(9).uuid]
         assert made.indices[0].covers(fragment.id for fragment in made.fragments)
         assert table.files("_indices") == set()
+
+    @pytest.mark.parametrize(("remaps", "covers"), [(True, (0, 1, 2)), (False, (0, 1, 2)), (False, (1, 2))])
+    def test_a_new_segment_that_another_rewrite_replaced_is_a_conflict_unless_ours_remaps_the_later_one(
+        self, remaps: bool, covers: tuple[int, ...]
+    ) -> None:
+        table = RowTable()
+        planned = table.newest
+        ours, theirs = table.rewrite(planned, [0]), table.rewrite(planned, [2])
+        table.commit_indices(index(1, covers=covers))
+        remapped = [RewrittenIndex(index(old).uuid, index(new).uuid) for old, new in ((1, 2), (2, 3))]
+        table.commit(replace(theirs, rewritten_indices=tuple(remapped[:1])))
+        ours = replace(ours, rewritten_indices=tuple(remapped[1:] if remaps else ()))
+
+        if 0 in covers and not remaps:
+            with pytest.raises(RetryableConflict, match="new index"):
+                table.commit(ours, planned.version)
+            return
+        made = table.commit(ours, planned.version).manifest
+
+        assert [segment.uuid for segment in made.indices] == [index(3 if remaps else 2).uuid]
+        covered = [fragment.id for fragment in made.fragments if made.indices[0].covers([fragment.id])]
+        assert len(covered) == len(covers) and violations(made) == []
 
     def test_a_rewrite_after_concurrent_new_values_is_retryable(self) -> None:
         table = RowTable()

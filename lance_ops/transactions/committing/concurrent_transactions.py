@@ -7,6 +7,7 @@ rebase of ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import DatasetAlreadyExists, IncompatibleTransaction, RetryableConflict, VersionNotFound
 from lance_ops.store import PROCESS_RESOURCES, Store
-from lance_ops.table import Manifest
+from lance_ops.table import IndexMetadata, Manifest
 from lance_ops.transactions.committed import (
     CommittedVersion,
     find_duplicate_work,
@@ -36,6 +37,7 @@ from lance_ops.transactions.conflicts import (
     Verdict,
     judge,
 )
+from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import CreateIndex, Rewrite
 from lance_ops.transactions.transaction import Transaction
 
@@ -122,7 +124,7 @@ class ConcurrentTransactions:
     def _verdict(self, version: CommittedVersion, before: Manifest) -> Verdict:
         """Compare the operations, and where their footprints do not tell, the manifests before and after theirs."""
         theirs = version.transaction.operation if version.transaction else None
-        if isinstance(theirs, CreateIndex) and isinstance(self._transaction.operation, Rewrite):
+        if isinstance(self._transaction.operation, Rewrite):
             theirs = self._without_conflicting_segments(version, theirs, self._transaction.operation)
         verdict = judge(self._transaction.operation, theirs, (rewrite.fragment_ids for rewrite in self.rewrites))
         if theirs is None or not isinstance(verdict, Compatible):
@@ -132,22 +134,38 @@ class ConcurrentTransactions:
         return misfit or self._new_segments.judge(theirs, before, after) or verdict
 
     def _without_conflicting_segments(
-        self, version: CommittedVersion, theirs: CreateIndex, ours: Rewrite
-    ) -> CreateIndex:
+        self, version: CommittedVersion, theirs: Operation | None, ours: Rewrite
+    ) -> Operation | None:
         """Leave out their new segments that conflict with our rewrite.
 
-        Such a segment is a conflict only if no later version removes it, as one does that builds the index again.
+        Such a segment is a conflict only if no later version removes it, as one does that builds the index again. A
+        later rewrite replaces it by a segment of the same rows, which is a conflict unless ours remaps that one.
         """
+        if isinstance(theirs, Rewrite):
+            for remapped in theirs.rewritten_indices:
+                if self._unless_removed.pop(remapped.old_id, None) is not None:
+                    made = (index for index in version.manifest.indices if index.uuid == remapped.new_id)
+                    self._conflicting(version, made, ours)
+        if not isinstance(theirs, CreateIndex):
+            return theirs
         for index in theirs.removed_indices:
             self._unless_removed.pop(index.uuid, None)
-        others = []
-        for index in theirs.new_indices:
-            match judge(ours, CreateIndex((index,))):
-                case Retry(reason):
-                    self._unless_removed[index.uuid] = self._retryable(version, reason)
-                case _:
-                    others.append(index)
-        return CreateIndex(tuple(others), theirs.removed_indices)
+        conflicting = self._conflicting(version, theirs.new_indices, ours)
+        return replace(
+            theirs, new_indices=tuple(index for index in theirs.new_indices if index.uuid not in conflicting)
+        )
+
+    def _conflicting(
+        self, version: CommittedVersion, segments: Iterable[IndexMetadata], ours: Rewrite
+    ) -> frozenset[UUID]:
+        """Record the new segments that conflict with our rewrite, and return their ids."""
+        conflicts = {}
+        for index in segments:
+            verdict = judge(ours, CreateIndex((index,)))
+            if isinstance(verdict, Retry):
+                conflicts[index.uuid] = self._retryable(version, verdict.reason)
+        self._unless_removed |= conflicts
+        return frozenset(conflicts)
 
     def _read_several(self, versions: Sequence[int]) -> Iterable[CommittedVersion]:
         """Read versions, concurrently if each read is a request."""
