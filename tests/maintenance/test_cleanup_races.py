@@ -153,6 +153,61 @@ def test_tagging_a_version_that_is_removed_meanwhile_leaves_no_tag(make: Make, m
     assert {name: tag["version"] for name, tag in dataset.tags.list().items()} == {"moving": 3}
 
 
+def commits_a_restore(uri: str) -> lance_ops.LanceDataset:
+    return lance_ops.LanceDataset.commit(uri, lance_ops.LanceOperation.Restore(2))
+
+
+def commits_a_detached_version(uri: str) -> lance_ops.LanceDataset:
+    nothing = lance_ops.LanceOperation.Append([])
+    return lance_ops.LanceDataset.commit(uri, nothing, read_version=2, detached=True)
+
+
+def commits_a_detached_restore(uri: str) -> lance_ops.LanceDataset:
+    return lance_ops.LanceDataset.commit(uri, lance_ops.LanceOperation.Restore(2), detached=True)
+
+
+PREPARED_COMMITS = [commits_a_restore, commits_a_detached_version, commits_a_detached_restore]
+
+
+@pytest.mark.parametrize("commits", PREPARED_COMMITS)
+def test_a_prepared_commit_of_the_files_of_a_version_under_removal_is_refused(
+    make: Make, monkeypatch: pytest.MonkeyPatch, commits: Callable[[str], lance_ops.LanceDataset]
+) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+    tried = []
+
+    def wish() -> None:
+        tried.append(2)
+        with pytest.raises(VersionNotFound, match="version 2 is being cleaned up"):
+            commits(dataset.uri)
+
+    doing_first(monkeypatch, 2, wish)
+    dataset.cleanup_old_versions(retain_versions=1)
+    assert tried == [2]
+    assert [info.path for folder in (PINS_DIR, REMOVALS_DIR) for info in dataset.snapshot.store.list(folder)] == []
+
+
+@pytest.mark.parametrize("commits", PREPARED_COMMITS)
+def test_clean_up_during_a_prepared_commit_keeps_the_files_that_it_takes_over(
+    make: Make, monkeypatch: pytest.MonkeyPatch, commits: Callable[[str], lance_ops.LanceDataset]
+) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+    commit = PutIfAbsentCommitter.commit
+
+    def clean_up_first(self: PutIfAbsentCommitter, version: int, data: bytes, **options: Any) -> object:
+        monkeypatch.setattr(PutIfAbsentCommitter, "commit", commit)
+        dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+        return commit(self, version, data, **options)
+
+    monkeypatch.setattr(PutIfAbsentCommitter, "commit", clean_up_first)
+    made = commits(dataset.uri)
+    made.validate()
+    assert made.count_rows() == 40
+    assert list(dataset.snapshot.store.list(PINS_DIR)) == []
+
+
 def test_clean_up_during_a_restore_keeps_the_restored_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The restore has read version 2; clean-up reads the newest versions before the restore commits one."""
     dataset = make()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from typing import Self, TypedDict
@@ -88,19 +89,22 @@ class Commits(Handle):
             )
         if isinstance(transaction.operation, internal.Clone):
             return cls.of(refs.commit_shallow_clone(transaction, root))
-        if isinstance(transaction.operation, internal.Restore):
-            restored = Snapshot.open(uri, transaction.operation.version, storage_options=root.storage_options)
-            refs.check_restores_no_erased_rows(restored)
         transaction = _with_dictionaries(root, transaction)
-        if detached:
-            return cls.of(writing.commit_detached_transaction(root, transaction))
-        made = writing.commit_transaction(
-            root,
-            transaction,
-            stable_row_ids=bool(enable_stable_row_ids) and root.committer.latest() is None,
-            max_retries=max_retries,
-            timeout_seconds=math.inf if commit_timeout is None else commit_timeout.total_seconds(),
-        )
+        with ExitStack() as pins:
+            for version in _versions_to_keep(root, transaction, detached=bool(detached)):
+                kept = Snapshot.open(uri, version, storage_options=root.storage_options)
+                pins.enter_context(refs.pinned(kept, looks_for_version=False))  # the commit reads its manifest
+                if isinstance(transaction.operation, internal.Restore):
+                    refs.check_restores_no_erased_rows(kept)
+            if detached:
+                return cls.of(writing.commit_detached_transaction(root, transaction))
+            made = writing.commit_transaction(
+                root,
+                transaction,
+                stable_row_ids=bool(enable_stable_row_ids) and root.committer.latest() is None,
+                max_retries=max_retries,
+                timeout_seconds=math.inf if commit_timeout is None else commit_timeout.total_seconds(),
+            )
         cleanup.clean_up_if_due(made.version - 1, made)
         return cls.of(made)
 
@@ -151,6 +155,16 @@ class Commits(Handle):
             commit_timeout=commit_timeout,
         )
         return BulkCommitResult(dataset=made, merged=merged)
+
+
+def _versions_to_keep(root: DatasetRoot, transaction: internal.Transaction, *, detached: bool) -> tuple[int, ...]:
+    """Return the versions whose files the new version names though no newer version does: clean-up may remove them.
+
+    Clean-up never removes the version that any other commit follows, because it keeps the newest one.
+    """
+    if isinstance(transaction.operation, internal.Restore):
+        return (transaction.operation.version,)
+    return (transaction.read_version,) if detached and root.committer.latest() is not None else ()
 
 
 def _with_dictionaries(root: DatasetRoot, transaction: internal.Transaction) -> internal.Transaction:
