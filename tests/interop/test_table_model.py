@@ -37,7 +37,9 @@ class StableIds(ContentRules, UpkeepRules):
 
 @pytest.mark.parametrize("table", [Addresses, StableIds])
 def test_both_libraries_read_the_model_after_every_step(table: type[ContentRules]) -> None:
+    table.stale_steps_done.clear()
     run_state_machine_as_test(table, settings=settings(BOUNDED, max_examples=8, stateful_step_count=20))
+    assert all(table.stale_steps_done[library] for library in ("lance_ops", "lance")), table.stale_steps_done
 
 
 @pytest.mark.soak

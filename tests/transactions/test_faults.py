@@ -102,7 +102,8 @@ def test_a_fault_at_any_request_loses_no_commit(
             written = {info.path for info in inner.list()} - before
             # A request that arrives after the commit gave up cannot be undone; no version names such a file.
             assert when is When.LATE or not written
-    for each in table.newest.fragments:
-        table.deleted(table.newest, each.id)
+    theirs, both = ([], []) if plan is append_over_another else ([3], [1, 2, 3])
+    assert list(table.deleted(table.newest, 0)) == (both if landed else theirs)
+    assert all(not table.deleted(table.newest, each.id) for each in list(table.newest.fragments)[1:])
     assert table.commit(Append((new_fragment("afterwards"),))).version == table.newest.version
     assert table.committer.versions() == list(range(1, table.newest.version + 1))
