@@ -18,7 +18,7 @@ from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.paying import Upkeep
 from lance_ops.dagster.upkeep.records import FRUITLESS, SPENT_BYTES, allowance, resting_steps
 from lance_ops.errors import InvalidInput, StoreError
-from lance_ops.maintenance.debt import DueVerb, measure_debt, payment
+from lance_ops.maintenance.debt import StepKind, measure_debt, payment
 from tests.dagster.deployment import Deploy, Deployment, check_results, output_metadata, values
 
 pytestmark = pytest.mark.dagster
@@ -77,7 +77,7 @@ def test_what_a_run_measures_prices_what_is_owed_next(owing: Deployment) -> None
     found = output_metadata(owing.tick("debt").runs[0])
     assert ", moved " in found["lance/steps"] and found["lance/moved_bytes"] > 0
     learned = past_costs(owing.instance, owing.config)
-    assert learned.sums.keys() == {DueVerb.COMPACT}
+    assert learned.sums.keys() == {StepKind.COMPACT}
     assert learned.to_facts() == found[PAST_COSTS] == observations(owing)[0][PAST_COSTS]
 
     append(owing, 12)

@@ -32,13 +32,12 @@ if TYPE_CHECKING:
         choose_rewrites,
     )
     from lance_ops.maintenance.debt.step_costs import StepCost
-    from lance_ops.maintenance.debt.verbs import DueVerb
+    from lance_ops.maintenance.debt.step_kinds import StepKind
 
 __all__ = [
     "BudgetIncrement",
     "DebtPolicy",
     "Due",
-    "DueVerb",
     "FragmentSize",
     "Growth",
     "Inventory",
@@ -51,6 +50,7 @@ __all__ = [
     "ReadCost",
     "Rewrite",
     "StepCost",
+    "StepKind",
     "TableDebt",
     "WantedIndex",
     "affordable",
@@ -68,7 +68,7 @@ __all__ = [
 _MODULES = {
     "DebtPolicy": "policy",
     "Due": "dues",
-    "DueVerb": "verbs",
+    "StepKind": "step_kinds",
     "FragmentSize": "rewrites",
     "Growth": "inventory",
     "BudgetIncrement": "rewrites",

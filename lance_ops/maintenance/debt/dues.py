@@ -12,7 +12,7 @@ from lance_ops.maintenance.debt.inventory import Inventory
 from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy, WantedIndex
 from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite, with_parts, worthwhile
-from lance_ops.maintenance.debt.verbs import DueVerb
+from lance_ops.maintenance.debt.step_kinds import StepKind
 from lance_ops.maintenance.health import HealthReport, IndexCoverage
 from lance_ops.snapshot import Snapshot
 
@@ -30,7 +30,7 @@ class Due:
     cannot be taken; such a due is not owed.
     """
 
-    verb: DueVerb
+    kind: StepKind
     subject: str
     what: str
     is_owed: bool
@@ -42,8 +42,8 @@ class Due:
 
     @property
     def key(self) -> str:
-        """The verb and its subject, such as `reindex id_idx`."""
-        return f"{self.verb.value} {self.subject}".strip()
+        """The kind and the subject, such as `reindex id_idx`."""
+        return f"{self.kind.value} {self.subject}".strip()
 
     @property
     def owed_text(self) -> str:
@@ -65,7 +65,7 @@ def dues_of(
     past_costs: PastCosts,
 ) -> Iterator[Due]:
     """Yield the dues of a version; `report` has its measures, `sizes` those of its fragments. No data file is read."""
-    compaction = _compaction(snapshot, policy, report, sizes, past_costs.ratio(DueVerb.COMPACT))
+    compaction = _compaction(snapshot, policy, report, sizes, past_costs.ratio(StepKind.COMPACT))
     if compaction is not None:
         yield compaction
     covered = {index.name: index for index in report.indices}
@@ -84,7 +84,7 @@ def dues_of(
 def _compaction(
     snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, sizes: dict[int, FragmentSize], cost_ratio: float
 ) -> Due | None:
-    verb, rates, limits = DueVerb.COMPACT, policy.rates, policy.limits
+    verb, rates, limits = StepKind.COMPACT, policy.rates, policy.limits
     try:
         plan = plan_compaction(snapshot, policy.compaction)
     except UnsupportedFeature as error:
@@ -115,7 +115,7 @@ def _build(policy: DebtPolicy, report: HealthReport, wanted: WantedIndex, num_co
     gain = policy.rates.read_cost(report.size_bytes, report.num_fragments)
     cost = round(report.size_bytes / max(num_columns, 1))
     return Due(
-        DueVerb.REINDEX, wanted.name, "the index is missing", is_owed=True, gain_bytes=round(gain), cost_bytes=cost
+        StepKind.REINDEX, wanted.name, "the index is missing", is_owed=True, gain_bytes=round(gain), cost_bytes=cost
     )
 
 
@@ -130,13 +130,13 @@ def _extension(snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, ind
         for segment in segments:
             index_type_of(segment)
     except UnsupportedFeature as error:
-        return Due(DueVerb.REINDEX, index.name, what, is_owed=False, blocked=str(error))
+        return Due(StepKind.REINDEX, index.name, what, is_owed=False, blocked=str(error))
     gain = policy.rates.read_cost(report.size_bytes * missing, index.num_unindexed_fragments)
     column_bytes = report.size_bytes * missing / max(len(snapshot.schema.fields), 1)
     cost = index.size_bytes + column_bytes
     beyond = index.indexed_ratio < policy.limits.min_indexed_ratio
     owed = beyond or policy.rates.pays_back(gain, cost)
-    return Due(DueVerb.REINDEX, index.name, what, is_owed=owed, gain_bytes=round(gain), cost_bytes=round(cost))
+    return Due(StepKind.REINDEX, index.name, what, is_owed=owed, gain_bytes=round(gain), cost_bytes=round(cost))
 
 
 def _cleanup(policy: DebtPolicy, inventory: Inventory) -> Due | None:
@@ -150,4 +150,4 @@ def _cleanup(policy: DebtPolicy, inventory: Inventory) -> Due | None:
     what = f"{removable:,} of {inventory.num_versions:,} versions may go"
     if inventory.orphan_bytes is not None:
         what += f", and {orphans:,} bytes that no version names"
-    return Due(DueVerb.CLEANUP, "", what, is_owed=owed, freed_bytes=inventory.removable_manifest_bytes + orphans)
+    return Due(StepKind.CLEANUP, "", what, is_owed=owed, freed_bytes=inventory.removable_manifest_bytes + orphans)

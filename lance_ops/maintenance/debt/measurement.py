@@ -11,7 +11,7 @@ from lance_ops.maintenance.debt.inventory import Inventory, take_inventory
 from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy
 from lance_ops.maintenance.debt.rewrites import FragmentSize, fragment_sizes
-from lance_ops.maintenance.debt.verbs import DueVerb
+from lance_ops.maintenance.debt.step_kinds import StepKind
 from lance_ops.maintenance.health import HealthReport, health
 from lance_ops.snapshot import Snapshot
 
@@ -114,7 +114,7 @@ def price_debt(
         inventory=inventory,
         read_bytes=reading.actual_bytes,
         ideal_read_bytes=reading.ideal_bytes,
-        dues=tuple(sorted(dues, key=lambda due: list(DueVerb).index(due.verb))),
+        dues=tuple(sorted(dues, key=lambda due: list(StepKind).index(due.kind))),
         score=policy.rates.score(gain, sum(due.cost_bytes for due in owed)),
         verified_at=verified_at,
     )

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.debt.verbs import DueVerb
+from lance_ops.maintenance.debt.step_kinds import StepKind
 
 __all__ = ["PastCosts"]
 
@@ -26,14 +26,14 @@ _DECAY = 0.5
 class PastCosts:
     """For each verb, what its last steps on one table were estimated to cost, and what they cost, in bytes."""
 
-    sums: Mapping[DueVerb, tuple[float, float]] = field(default_factory=dict)
+    sums: Mapping[StepKind, tuple[float, float]] = field(default_factory=dict)
 
-    def ratio(self, verb: DueVerb) -> float:
+    def ratio(self, verb: StepKind) -> float:
         """Return how many times its estimate a step costs; 1 if nothing is known."""
         estimated, measured = self.sums.get(verb, (0.0, 0.0))
         return min(max(measured / estimated, 1 / _BOUND), _BOUND) if estimated else 1.0
 
-    def with_step(self, verb: DueVerb, estimated_bytes: float, measured_bytes: int) -> PastCosts:
+    def with_step(self, verb: StepKind, estimated_bytes: float, measured_bytes: int) -> PastCosts:
         """Return the sums after one more step; its estimate is its price before the correction."""
         if estimated_bytes <= 0 or measured_bytes <= 0:
             return self
@@ -52,8 +52,8 @@ class PastCosts:
         return cls(dict(_usable(facts)) if isinstance(facts, dict) else {})
 
 
-def _usable(facts: Mapping[object, object]) -> Iterator[tuple[DueVerb, tuple[float, float]]]:
-    for verb in DueVerb:
+def _usable(facts: Mapping[object, object]) -> Iterator[tuple[StepKind, tuple[float, float]]]:
+    for verb in StepKind:
         match facts.get(verb.value):
             case [int() | float() as estimated, int() | float() as measured] if _are_sizes(estimated, measured):
                 yield verb, (float(estimated), float(measured))

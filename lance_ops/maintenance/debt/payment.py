@@ -25,7 +25,7 @@ from lance_ops.maintenance.debt.past_costs import PastCosts
 from lance_ops.maintenance.debt.policy import DebtPolicy
 from lance_ops.maintenance.debt.rewrites import fitting, fragment_sizes
 from lance_ops.maintenance.debt.step_costs import StepCost, measure_compaction
-from lance_ops.maintenance.debt.verbs import DueVerb
+from lance_ops.maintenance.debt.step_kinds import StepKind
 from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
@@ -77,7 +77,7 @@ class PaymentPlan:
     @property
     def saved_read_bytes(self) -> int:
         """What one read of the whole table would cost less. An index gains for look-ups only."""
-        return sum(step.gain_bytes for step in self.steps if step.verb is DueVerb.COMPACT)
+        return sum(step.gain_bytes for step in self.steps if step.kind is StepKind.COMPACT)
 
 
 @dataclass(frozen=True)
@@ -199,18 +199,18 @@ def pay_debt(
             break
         seconds = time.monotonic() - began
         measured = None
-        if due.verb is DueVerb.COMPACT:
+        if due.kind is StepKind.COMPACT:
             measured = measure_compaction(current, taken.snapshot, policy.rates)
         if measured is not None:
-            past = past.with_step(due.verb, due.cost_bytes / priced_by.ratio(due.verb), measured.moved_bytes)
+            past = past.with_step(due.kind, due.cost_bytes / priced_by.ratio(due.kind), measured.moved_bytes)
         steps.append(
             PaidStep(due.key, due.cost_bytes, seconds, taken.what, taken.orphan_bytes, due.gain_bytes, measured)
         )
         current = taken.snapshot
     if not steps and failed is None:
         status = _status_without_steps(before, plan.waiting)
-        resting = {due.key for due in before.dues}  # plain keys say nothing of this version
-        in_vain = tuple(sorted({*fruitless} - resting))
+        plain_keys = {due.key for due in before.dues}  # plain keys say nothing of this version
+        in_vain = tuple(sorted({*fruitless} - plain_keys))
         return Payment(status, before, before, waiting=plan.waiting, fruitless=in_vain, past_costs=past)
     after = measure_debt(current.latest(), policy, orphans=orphans, verified_at=verified_at, past_costs=past)
     tried = [*passed_over, *(step.key for step in steps)]
@@ -243,7 +243,7 @@ def dated_key(due: Due, debt: TableDebt) -> str:
 
     More versions become old without a commit, so the name of a clean-up has their number.
     """
-    removable = f" of {debt.inventory.num_removable_versions}" if due.verb is DueVerb.CLEANUP else ""
+    removable = f" of {debt.inventory.num_removable_versions}" if due.kind is StepKind.CLEANUP else ""
     return f"v{debt.version} {due.key}{removable}"
 
 
@@ -264,7 +264,7 @@ def _fruitless(tried: list[str], before: TableDebt, after: TableDebt) -> tuple[s
 
 
 def _amount(due: Due) -> int:
-    return due.freed_bytes if due.verb is DueVerb.CLEANUP else due.gain_bytes
+    return due.freed_bytes if due.kind is StepKind.CLEANUP else due.gain_bytes
 
 
 class _Taken(NamedTuple):
@@ -276,12 +276,12 @@ class _Taken(NamedTuple):
 
 
 def _take(snapshot: Snapshot, due: Due, policy: DebtPolicy, runner: Runner | None) -> _Taken:
-    match due.verb:
-        case DueVerb.COMPACT:
+    match due.kind:
+        case StepKind.COMPACT:
             return _Taken(*_compact(snapshot, due, policy, runner))
-        case DueVerb.REINDEX:
+        case StepKind.REINDEX:
             return _Taken(*_reindex(snapshot, due.subject, policy, runner))
-        case DueVerb.CLEANUP:
+        case StepKind.CLEANUP:
             options = replace(policy.cleanup, error_if_tagged_old_versions=False)
             stats = cleanup_old_versions(snapshot, options, CleanupTasks.of(runner))
             what = f"removed {stats.old_versions:,} versions, {stats.bytes_removed:,} bytes"

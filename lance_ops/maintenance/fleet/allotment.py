@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lance_ops.maintenance.debt import BudgetIncrement, Due, DueVerb, Rates, Rewrite, budget_increments, choose_rewrites
+from lance_ops.maintenance.debt import (
+    BudgetIncrement,
+    Due,
+    Rates,
+    Rewrite,
+    StepKind,
+    budget_increments,
+    choose_rewrites,
+)
 
 __all__ = ["allot"]
 
@@ -37,6 +45,6 @@ def _offers(due: Due, overhead: int, rates: Rates) -> Iterator[BudgetIncrement]:
 
 def _rewrites(due: Due, rates: Rates) -> tuple[Rewrite, ...]:
     """Return the rewrites of a compaction; a step of another verb is taken whole, as one rewrite."""
-    if due.verb is DueVerb.COMPACT:
+    if due.kind is StepKind.COMPACT:
         return due.rewrites
     return (Rewrite((), due.gain_bytes, due.cost_bytes, rates.score(due.gain_bytes, due.cost_bytes)),)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 from lance_ops.maintenance.compaction import plan_compaction
-from lance_ops.maintenance.debt import DebtPolicy, Due, DueVerb, Inventory, TableDebt, price_debt
+from lance_ops.maintenance.debt import DebtPolicy, Due, Inventory, StepKind, TableDebt, price_debt
 from tests.bench.policy.autocomp import Candidate, candidates_of, is_triggered
 from tests.bench.policy.table_state import TableState
 
@@ -101,8 +101,8 @@ def steps_of(table: TableState, policy: DebtPolicy) -> _Steps:
     if not table.fragments:
         return _Steps()
     dues = price_debt(table.snapshot(), policy, _NO_VERSIONS, _NOW).dues
-    extensions = tuple(due for due in dues if due.verb is DueVerb.REINDEX)
-    compaction = next((due for due in dues if due.verb is DueVerb.COMPACT), None)
+    extensions = tuple(due for due in dues if due.kind is StepKind.REINDEX)
+    compaction = next((due for due in dues if due.kind is StepKind.COMPACT), None)
     if compaction is None:
         return _Steps(extensions=extensions)
     return _Steps(

@@ -14,10 +14,10 @@ from lance_ops.maintenance.debt import (
     BudgetIncrement,
     DebtPolicy,
     Due,
-    DueVerb,
     FragmentSize,
     Rates,
     Rewrite,
+    StepKind,
     affordable,
     budget_increments,
     choose_rewrites,
@@ -39,7 +39,7 @@ def _rewrite(ids: tuple[int, ...], gain: float, cost: int, parts: tuple[Rewrite,
 
 def _compaction(*rewrites: Rewrite, index_bytes: int = 0) -> Due:
     gain, cost = sum(each.gain_bytes for each in rewrites), sum(each.cost_bytes for each in rewrites)
-    return Due(DueVerb.COMPACT, "", "", True, round(gain), 0, cost + index_bytes, rewrites)
+    return Due(StepKind.COMPACT, "", "", True, round(gain), 0, cost + index_bytes, rewrites)
 
 
 SMALL = _rewrite((1, 2, 3), 30, 10)
@@ -100,7 +100,7 @@ def test_the_indices_of_a_table_are_moved_once_and_make_its_parts_dearer() -> No
 
 
 def test_a_table_that_gains_little_as_a_whole_has_parts_before_other_tables() -> None:
-    index = Due(DueVerb.REINDEX, "id_idx", "", True, 5, 0, 10)
+    index = Due(StepKind.REINDEX, "id_idx", "", True, 5, 0, 10)
     tables = {"a": [_compaction(MIDDLE)], "b": [_compaction(WHOLE)], "c": [index], "d": []}
     assert allot(tables, RATES, 15) == {"a": 0, "b": 10, "c": 0, "d": 0}
     assert allot(tables, RATES, 40) == {"a": 20, "b": 10, "c": 10, "d": 0}

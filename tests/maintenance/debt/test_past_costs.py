@@ -9,7 +9,7 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import StoreError
-from lance_ops.maintenance.debt import DebtPolicy, DueVerb, PastCosts, Rates, StepCost, measure_debt, pay_debt, payment
+from lance_ops.maintenance.debt import DebtPolicy, PastCosts, Rates, StepCost, StepKind, measure_debt, pay_debt, payment
 from lance_ops.maintenance.debt.step_costs import measure_compaction
 from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.snapshot import Snapshot
@@ -18,7 +18,7 @@ from tests.maintenance.conftest import rows
 Make = Callable[..., lance_ops.LanceDataset]
 
 NO_LIMITS = HealthThresholds(max_small_fragments=10**6, max_deleted_ratio=1.0, min_indexed_ratio=0.0)
-THRICE = PastCosts({DueVerb.COMPACT: (1000.0, 3000.0)})
+THRICE = PastCosts({StepKind.COMPACT: (1000.0, 3000.0)})
 
 
 def data_bytes(snapshot: Snapshot) -> int:
@@ -28,7 +28,7 @@ def data_bytes(snapshot: Snapshot) -> int:
 def test_nothing_recorded_leaves_the_prices_as_they_are(make: Make) -> None:
     snapshot = make(12).snapshot
     assert measure_debt(snapshot, past_costs=PastCosts()).dues == measure_debt(snapshot).dues
-    assert [PastCosts().ratio(verb) for verb in DueVerb] == [1.0, 1.0, 1.0]
+    assert [PastCosts().ratio(verb) for verb in StepKind] == [1.0, 1.0, 1.0]
 
 
 def test_a_table_whose_compactions_cost_three_times_their_estimate_owes_one_later(make: Make) -> None:
@@ -56,7 +56,7 @@ def test_a_corrected_price_is_what_the_budget_compares(make: Make) -> None:
 
 
 def test_a_cheap_verb_is_compacted_whole_although_its_price_is_below_its_bytes(make: Make) -> None:
-    paid = pay_debt(make(12).snapshot, past_costs=PastCosts({DueVerb.COMPACT: (1000.0, 300.0)}))
+    paid = pay_debt(make(12).snapshot, past_costs=PastCosts({StepKind.COMPACT: (1000.0, 300.0)}))
     assert paid.status is payment.PaymentStatus.DONE and paid.after.health.num_fragments == 1
 
 
@@ -67,7 +67,7 @@ def test_a_step_moved_the_mean_of_what_it_replaced_and_what_it_added(make: Make)
     moved = round((data_bytes(snapshot) + data_bytes(snapshot.latest())) / 2)
     assert step.measured == StepCost(moved, paid.before.read_bytes - paid.after.read_bytes)
     assert paid.moved_bytes == moved
-    assert paid.past_costs.sums == {DueVerb.COMPACT: (step.cost_bytes, moved)}
+    assert paid.past_costs.sums == {StepKind.COMPACT: (step.cost_bytes, moved)}
 
 
 def test_an_index_step_and_a_clean_up_teach_nothing(make: Make) -> None:
@@ -87,7 +87,7 @@ def test_a_step_is_compared_with_its_estimate_also_when_its_price_was_corrected(
     (step,) = paid.steps
     assert step.measured is not None
     moved = step.measured.moved_bytes
-    assert paid.past_costs == THRICE.with_step(DueVerb.COMPACT, step.cost_bytes / 3, moved)
+    assert paid.past_costs == THRICE.with_step(StepKind.COMPACT, step.cost_bytes / 3, moved)
 
 
 def test_a_version_before_that_cannot_be_read_leaves_the_step_unmeasured(
@@ -124,13 +124,13 @@ def test_a_step_that_committed_nothing_teaches_nothing(make: Make, monkeypatch: 
 
 
 def test_earlier_steps_count_half_and_the_ratio_is_bounded() -> None:
-    past = PastCosts().with_step(DueVerb.COMPACT, 100, 300)
-    assert past.ratio(DueVerb.COMPACT) == 3 and past.ratio(DueVerb.REINDEX) == 1
-    later = past.with_step(DueVerb.COMPACT, 100, 100)
-    assert later.sums == {DueVerb.COMPACT: (150.0, 250.0)}
-    assert PastCosts().with_step(DueVerb.COMPACT, 100, 10**6).ratio(DueVerb.COMPACT) == 4
-    assert PastCosts().with_step(DueVerb.COMPACT, 10**6, 100).ratio(DueVerb.COMPACT) == 0.25
-    assert PastCosts().with_step(DueVerb.REINDEX, 0, 100).with_step(DueVerb.REINDEX, 100, 0) == PastCosts()
+    past = PastCosts().with_step(StepKind.COMPACT, 100, 300)
+    assert past.ratio(StepKind.COMPACT) == 3 and past.ratio(StepKind.REINDEX) == 1
+    later = past.with_step(StepKind.COMPACT, 100, 100)
+    assert later.sums == {StepKind.COMPACT: (150.0, 250.0)}
+    assert PastCosts().with_step(StepKind.COMPACT, 100, 10**6).ratio(StepKind.COMPACT) == 4
+    assert PastCosts().with_step(StepKind.COMPACT, 10**6, 100).ratio(StepKind.COMPACT) == 0.25
+    assert PastCosts().with_step(StepKind.REINDEX, 0, 100).with_step(StepKind.REINDEX, 100, 0) == PastCosts()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
-"""Name the steps that pay debt."""
+"""The kinds of steps that pay debt."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["DueVerb"]
+__all__ = ["StepKind"]
 
 
-class DueVerb(Enum):
+class StepKind(Enum):
     """The steps that pay debt, in the order in which one table takes them."""
 
     COMPACT = "compact"
