@@ -91,7 +91,7 @@ class Commits(Handle):
             return cls.of(refs.commit_shallow_clone(transaction, root))
         transaction = _with_dictionaries(root, transaction)
         with ExitStack() as pins:
-            for version in _versions_to_keep(root, transaction, detached=bool(detached)):
+            for version in _versions_to_pin(root, transaction, detached=bool(detached)):
                 kept = Snapshot.open(uri, version, storage_options=root.storage_options)
                 pins.enter_context(refs.pinned(kept, looks_for_version=False))  # the commit reads its manifest
                 if isinstance(transaction.operation, internal.Restore):
@@ -157,8 +157,8 @@ class Commits(Handle):
         return BulkCommitResult(dataset=made, merged=merged)
 
 
-def _versions_to_keep(root: DatasetRoot, transaction: internal.Transaction, *, detached: bool) -> tuple[int, ...]:
-    """Return the versions whose files the new version names though no newer version does: clean-up may remove them.
+def _versions_to_pin(root: DatasetRoot, transaction: internal.Transaction, *, detached: bool) -> tuple[int, ...]:
+    """Return the older versions whose files the commit will name. Clean-up could remove these files meanwhile.
 
     Clean-up never removes the version that any other commit follows, because it keeps the newest one.
     """

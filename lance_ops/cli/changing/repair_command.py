@@ -45,7 +45,7 @@ def repair(
     options_file: OptionsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Verify the newest version and mend what can be mended; exit with code 1 if something stays damaged."""
+    """Verify the newest version and mend what can be mended; exit with code 1 if something cannot be mended."""
     opened = open_readable(uri, options_to_work(uri, storage_option, options_file, only_looks=dry_run))
     plan = opened.plan_repair(
         copy=copy,

@@ -81,7 +81,7 @@ def table_op(
 
     With `opens_damaged`, it opens the newest version that can be read, if the newest one cannot. With `creates_table`,
     the dataset need not exist. With `only_reads`, the op does not wait for the dataset's writers. With `carries_token`,
-    an attempt whose work an earlier attempt committed only records the versions.
+    if an earlier attempt committed the work, this one only records the versions.
     """
     names = DatasetNames(config.name)
     open_newest = open_for_run if creates_table else open_readable if opens_damaged else open_snapshot

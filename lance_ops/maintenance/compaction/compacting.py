@@ -80,7 +80,7 @@ class _Compacting:
         made = current
         lost: RetryableConflict | None = None
         remove = partial(remove_files_of_job, current.store)
-        for tasks in plan.commits():
+        for tasks in plan.tasks_by_commit():
             if self._is_late and tasks[0] is not plan.tasks[0]:
                 break
             timed = [_TimedTask(task, None if task is plan.tasks[0] else self._deadline) for task in tasks]

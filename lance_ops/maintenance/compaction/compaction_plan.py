@@ -131,8 +131,8 @@ class CompactionPlan:
         """What some of the tasks do together."""
         return Job.on("compact", self.uri, self.read_version, tuple(task.size_bytes for task in tasks), unit="bytes")
 
-    def commits(self) -> Iterator[tuple[RewriteTask, ...]]:
-        """Yield the tasks of each commit, in `max_commits` or as many as there are tasks."""
+    def tasks_by_commit(self) -> Iterator[tuple[RewriteTask, ...]]:
+        """Yield the tasks of each commit: `max_commits` groups, or as many as there are tasks."""
         num_commits = min(self.options.max_commits, self.num_tasks)
         bounds = [number * self.num_tasks // num_commits for number in range(num_commits + 1)] if num_commits else []
         for first, end in pairwise(bounds):

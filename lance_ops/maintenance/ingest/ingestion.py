@@ -118,7 +118,7 @@ def ingest(
     With `version` the ingestion is planned on that version, as by `plan_ingest`, and never again: a conflict with a
     newer version raises `RetryableConflict` or `DatasetAlreadyExists`. Raises `InvalidInput` for a batch that was
     ingested with other content, `RawFileRefused` for a raw file that is not read, and `SchemaMismatch` naming the file
-    and field that do not fit. If bad batches are set aside, the last two do not raise.
+    and field that do not fit. With `SET_ASIDE`, none of the three raises: `refused` names the batch.
 
     After an error other than `CommitStateUnknown` the table has no new row. Versions that come before that of the rows
     may stay: the empty one of a new table, if the merge of `UPSERT` or `HISTORY` fails, and the one that adds or widens
@@ -149,7 +149,7 @@ def ingest(
             with nullcontext() if plan.snapshot is None else pinned_if_at_risk(plan.snapshot, plan.snapshot):
                 outcomes, found = _run(plan, runner)
                 refused |= found
-                if found and _must_write_again(plan, outcomes, partial(plan_others, refused)):
+                if found and _abandon_if_schema_differs(plan, outcomes, partial(plan_others, refused)):
                     continue
                 result = commit_ingest(plan.without(found), outcomes, runner)
             return replace(result, refused=refused)
@@ -163,10 +163,10 @@ def ingest(
                 _store_of(plan).clear_or_leave()
 
 
-def _must_write_again(
+def _abandon_if_schema_differs(
     plan: IngestPlan, outcomes: Sequence[WrittenFiles], plan_others: Callable[[int], tuple[IngestPlan | None, object]]
 ) -> bool:
-    """Return whether the table gets other columns without the refused batches; then delete what the tasks wrote.
+    """If the table gets other columns without the refused batches, delete what the tasks wrote, and return True.
 
     `plan_others` plans the other batches on a version; 0 is that of a table that does not exist.
     """
@@ -295,7 +295,7 @@ def _merge(
             target = create_dataset(
                 root, plan.schema, PendingFiles(), plan.file_version, stable_row_ids=plan.stable_row_ids
             )
-        target = _with_schema(plan, target, runner)
+        target = _commit_schema_change(plan, target, runner)
         if plan.replaced:
             _check_labelled(target, str(plan.batch_column), plan.replaced)
     return merge_batches(target, replace(stage, fragments=fragments, replaced=plan.replaced), runner, properties)
@@ -324,7 +324,7 @@ def _change(
             snapshot, operation, properties=properties, pending=pending, file_version=plan.file_version
         )
     with pending.abandoned_on_failure():
-        snapshot = _with_schema(plan, snapshot, runner)
+        snapshot = _commit_schema_change(plan, snapshot, runner)
         if plan.replaced:
             _check_labelled(snapshot, str(plan.batch_column), plan.replaced)
     if plan.replaced:
@@ -334,8 +334,8 @@ def _change(
     return commit_operation(snapshot, Append(fragments), properties=properties, pending=pending)
 
 
-def _with_schema(plan: IngestPlan, snapshot: Snapshot, runner: Runner) -> Snapshot:
-    """Return the version that has the plan's schema: the snapshot, unless the plan changes its schema.
+def _commit_schema_change(plan: IngestPlan, snapshot: Snapshot, runner: Runner) -> Snapshot:
+    """Commit the plan's change of the schema, if it has one, and return the version on which to write.
 
     A commit compares itself only with versions after the one that is returned. So another run that ingested a batch of
     the plan before it raises `RetryableConflict` here.

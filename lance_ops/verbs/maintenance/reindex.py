@@ -95,16 +95,17 @@ class Reindex(Verb):
             self._check_agrees(work.data, present[name])
         for name in names:
             if name not in kept:
-                snapshot = self._built(snapshot, name, present.get(name), work.runner)
+                snapshot = self._build(snapshot, name, present.get(name), work.runner)
         if kept:
             snapshot = optimize_indices(snapshot, kept, runner=work.runner)
         facts = {f"indexed_{each.name}": f"{each.indexed_ratio:.1%}" for each in index_coverage(snapshot)}
         return VerbResult(facts, None if snapshot is work.data.snapshot else snapshot)
 
-    def _built(self, snapshot: Snapshot, name: str, old: IndexCoverage | None, runner: Runner | None) -> Snapshot:
+    def _build(self, snapshot: Snapshot, name: str, old: IndexCoverage | None, runner: Runner | None) -> Snapshot:
         """Train an index, in the place of the `old` one of that name.
 
-        If there was none, and another writer builds one meanwhile, it is left as it is. It must agree.
+        If there was none, and another writer builds one meanwhile, that one is kept. Raises `InvalidInput` unless its
+        column and its type agree.
         """
         column, kind = self._column_and_type(LanceDataset.of(snapshot), name)
         if old is not None and (old.fields, old.type_name.upper()) == ((column,), kind.upper()):
