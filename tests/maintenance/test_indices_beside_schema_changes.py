@@ -1,4 +1,4 @@
-"""An index built or extended while its column is dropped: it answers for no column that takes the field id."""
+"""An index built, extended or moved while its column is dropped: it answers for no column that takes the field id."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput
+from lance_ops.maintenance.compaction import rewriting
 from lance_ops.maintenance.indexing import reindex
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
+from lance_ops.transactions import Rewrite
+from lance_ops.writing import commit_operation
 
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable row ids"])
@@ -64,3 +67,32 @@ def test_no_index_of_a_dropped_column_is_committed(
     newest.validate()
     if "y" in newest.schema.names:
         assert newest.count_rows("y = 30") == 0 and newest.count_rows("y is null") == newest.count_rows()
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["remapped", "new"])
+def test_a_compaction_beside_a_drop_of_an_indexed_column_keeps_its_rows(
+    uri: str, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    dataset = lance_ops.dataset(uri)
+    dataset.create_scalar_index("id", "BTREE")
+    if not is_new:
+        dataset.create_scalar_index("x", "BTREE")
+    num_commits = 0
+
+    def meanwhile_first(snapshot: Any, operation: Any, **options: Any) -> Any:
+        nonlocal num_commits
+        num_commits += isinstance(operation, Rewrite)
+        if isinstance(operation, Rewrite) and num_commits == 1:
+            if is_new:
+                lance_ops.dataset(uri).create_scalar_index("x", "BTREE")
+            dropped(uri)
+        return commit_operation(snapshot, operation, **options)
+
+    monkeypatch.setattr(rewriting, "commit_operation", meanwhile_first)
+    metrics = dataset.optimize.compact_files()
+
+    newest = lance_ops.dataset(uri)
+    assert num_commits == 1 and metrics.fragments_removed == 2 and len(newest.snapshot.fragments) == 1
+    assert newest.count_rows("id = 3") == 1 and newest.count_rows() == 8
+    assert [index.name for index in newest.snapshot.manifest.indices] == ["id_idx"]
+    newest.validate()

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from lance_ops.core.errors import RetryableConflict
+from lance_ops.core.errors import IncompatibleTransaction, RetryableConflict
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.table import violations
-from lance_ops.transactions import DataReplacement, DataReplacementGroup, Rewrite, RewrittenIndex
-from tests.table.samples import data_file, index
+from lance_ops.transactions import DataReplacement, DataReplacementGroup, Project, Rewrite, RewrittenIndex
+from tests.table.samples import SCHEMA, data_file, index
 from tests.transactions.row_table import RowTable
 
 
@@ -102,6 +102,45 @@ class TestRewrite:
         assert [segment.uuid for segment in made.indices] == [index(9).uuid]
         assert made.indices[0].covers(fragment.id for fragment in made.fragments)
         assert table.files("_indices") == set()
+
+    def test_a_remapped_index_whose_column_was_dropped_is_left_out(self) -> None:
+        table = RowTable()
+        table.commit_indices(index(1, "y_idx", (3,), covers=(0,)), index(2, covers=(0,)))
+        planned = table.newest
+        remaps = tuple(RewrittenIndex(index(old).uuid, index(old + 7).uuid, files=index(old).files) for old in (1, 2))
+        ours = replace(table.rewrite(planned, [0]), rewritten_indices=remaps)
+        for path in (*remaps[0].paths(), *remaps[1].paths()):
+            table.store.put(path, b"index")
+        table.commit(Project(SCHEMA.project(["a", "s.x"]), True))
+
+        made = table.commit(ours, planned.version).manifest
+
+        assert [segment.uuid for segment in made.indices] == [index(9).uuid]
+        assert table.files("_indices") == set(remaps[1].paths())
+        assert table.rows(made) == list(range(10, 30)) + list(range(10)) and violations(made) == []
+
+    def test_a_segment_that_no_version_has_is_not_left_out(self) -> None:
+        table = RowTable()
+        planned = table.newest
+        ours = replace(table.rewrite(planned, [0]), rewritten_indices=(RewrittenIndex(index(1).uuid, index(2).uuid),))
+        table.commit(Project(SCHEMA.project(["a", "s.x"]), True))
+
+        with pytest.raises(IncompatibleTransaction, match="has no index segment"):
+            table.commit(ours, planned.version)
+
+    @pytest.mark.parametrize("remapped", [False, True])
+    def test_a_new_segment_whose_column_was_dropped_is_no_conflict(self, remapped: bool) -> None:
+        table = RowTable()
+        planned = table.newest
+        ours, theirs = table.rewrite(planned, [0]), table.rewrite(planned, [2])
+        table.commit_indices(index(1, "y_idx", (3,), covers=(0, 1, 2)))
+        if remapped:
+            table.commit(replace(theirs, rewritten_indices=(RewrittenIndex(index(1).uuid, index(2).uuid),)))
+        table.commit(Project(SCHEMA.project(["a", "s.x"]), True))
+
+        made = table.commit(ours, planned.version).manifest
+
+        assert made.indices == () and sorted(table.rows(made)) == list(range(30))
 
     @pytest.mark.parametrize(("remaps", "covers"), [(True, (0, 1, 2)), (False, (0, 1, 2)), (False, (1, 2))])
     def test_a_new_segment_that_another_rewrite_replaced_is_a_conflict_unless_ours_remaps_the_later_one(

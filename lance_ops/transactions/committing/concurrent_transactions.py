@@ -61,7 +61,7 @@ class ConcurrentTransactions:
         self.must_rebase = False
         self.has_requested = False
         self.rewrites: list[CommittedRewriteGroup] = []
-        self._unless_removed: dict[UUID, RetryableConflict] = {}
+        self._conflicting_segments: dict[UUID, RetryableConflict] = {}
 
     @cached_property
     def _new_fields(self) -> NewFields:
@@ -74,8 +74,8 @@ class ConcurrentTransactions:
     def judge_versions(self, known: Manifest, latest: int) -> Manifest | CommitResult:
         """Judge every version after `known`; return the newest manifest, or the version that has our work already.
 
-        Raises `RetryableConflict` or `IncompatibleTransaction` if one conflicts with ours. A conflict with a new
-        segment is raised in the end, unless a later version removed the segment.
+        Raises `RetryableConflict` or `IncompatibleTransaction` if one conflicts with ours. A new segment is a conflict
+        only if the newest version has it.
         """
         newest = known
         while latest > newest.version:
@@ -89,8 +89,9 @@ class ConcurrentTransactions:
                     newest = version.manifest
             if was_far_behind:  # otherwise looking for newer versions takes as long as reading these did
                 latest = self._committer.latest() or 0
-        for conflict in self._unless_removed.values():
-            raise conflict
+        for index in newest.indices:
+            if index.uuid in self._conflicting_segments:
+                raise self._conflicting_segments[index.uuid]
         return newest
 
     def judge_version(self, version: CommittedVersion, before: Manifest) -> CommitResult | None:
@@ -126,30 +127,43 @@ class ConcurrentTransactions:
         theirs = version.transaction.operation if version.transaction else None
         if isinstance(self._transaction.operation, Rewrite):
             theirs = self._without_conflicting_segments(version, theirs, self._transaction.operation)
-        verdict = judge(self._transaction.operation, theirs, (rewrite.fragment_ids for rewrite in self.rewrites))
+        rewrites = [rewrite.fragment_ids for rewrite in self.rewrites]
+        verdict = judge(self._transaction.operation, theirs, rewrites)
         if theirs is None or not isinstance(verdict, Compatible):
             return verdict
         after = version.manifest
-        misfit = self._new_fields.judge(theirs, before.schema, after.schema)
-        return misfit or self._new_segments.judge(theirs, before, after) or verdict
+        return (
+            self._new_fields.judge(theirs, before.schema, after.schema)
+            or self._new_segments.judge(theirs, before, after)
+            or self._without_removed_segments(before, after)
+            or verdict
+        )
+
+    def _without_removed_segments(self, before: Manifest, after: Manifest) -> Rebase | None:
+        """Return `Rebase` if theirs removed a segment that our rewrite remaps, as it does with the segment's column."""
+        ours = self._transaction.operation
+        if not isinstance(ours, Rewrite) or not ours.rewritten_indices:
+            return None
+        remapped = {index.old_id for index in ours.rewritten_indices}
+        removed = {index.uuid for index in before.indices} - {index.uuid for index in after.indices}
+        return Rebase(frozenset()) if remapped & removed else None
 
     def _without_conflicting_segments(
         self, version: CommittedVersion, theirs: Operation | None, ours: Rewrite
     ) -> Operation | None:
-        """Leave out their new segments that conflict with our rewrite.
+        """Leave out their new segments that conflict with our rewrite, and record the conflicts.
 
-        Such a segment is a conflict only if no later version removes it, as one does that builds the index again. A
-        later rewrite replaces it by a segment of the same rows, which is a conflict unless ours remaps that one.
+        Such a segment is a conflict only if no later version removes it, as one does that builds the index again or
+        drops its column. A later rewrite replaces it by a segment of the same rows, which is a conflict unless ours
+        remaps that one.
         """
         if isinstance(theirs, Rewrite):
-            for remapped in theirs.rewritten_indices:
-                if self._unless_removed.pop(remapped.old_id, None) is not None:
-                    made = (index for index in version.manifest.indices if index.uuid == remapped.new_id)
-                    self._conflicting(version, made, ours)
+            remapped = {
+                index.new_id for index in theirs.rewritten_indices if index.old_id in self._conflicting_segments
+            }
+            self._conflicting(version, (index for index in version.manifest.indices if index.uuid in remapped), ours)
         if not isinstance(theirs, CreateIndex):
             return theirs
-        for index in theirs.removed_indices:
-            self._unless_removed.pop(index.uuid, None)
         conflicting = self._conflicting(version, theirs.new_indices, ours)
         return replace(
             theirs, new_indices=tuple(index for index in theirs.new_indices if index.uuid not in conflicting)
@@ -164,7 +178,7 @@ class ConcurrentTransactions:
             verdict = judge(ours, CreateIndex((index,)))
             if isinstance(verdict, Retry):
                 conflicts[index.uuid] = self._retryable(version, verdict.reason)
-        self._unless_removed |= conflicts
+        self._conflicting_segments |= conflicts
         return frozenset(conflicts)
 
     def _read_several(self, versions: Sequence[int]) -> Iterable[CommittedVersion]:
