@@ -11,8 +11,9 @@ import pytest
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.schema import Schema
 from lance_ops.store import MemoryStore
-from lance_ops.table import Fragment, Manifest, with_tombstones
+from lance_ops.table import Fragment, IndexDetails, Manifest, with_tombstones
 from lance_ops.table.manifest import FileLocations
+from lance_ops.table.rows.row_sequences import encode_row_id_range
 from lance_ops.transactions import (
     CreateIndex,
     DataReplacement,
@@ -21,6 +22,8 @@ from lance_ops.transactions import (
     Operation,
     Overwrite,
     RemappedIndex,
+    Rewrite,
+    RewriteGroup,
     Transaction,
     Update,
     UpdateMode,
@@ -149,3 +152,25 @@ def test_values_written_beside_a_new_index_are_not_covered_by_it(
         return
 
     assert list(made.indices[0].fragment_bitmap or ()) == ([1] if meet else [0, 1])
+
+
+def test_an_index_of_row_ids_does_not_cover_new_values_of_rows_that_a_rewrite_moved() -> None:
+    row_ids = [encode_row_id_range(*each) for each in ((0, 10), (10, 10), (0, 20))]
+    fragments = [
+        Fragment(0, tuple(data_file(f"{name}{number}", fields) for name, fields in COLUMNS.items()), 10).with_sequences(
+            row_ids=row_ids[number]
+        )
+        for number in range(3)
+    ]
+    table = Table(fragments=0)
+    first = Transaction(0, Overwrite(tuple(fragments[:2]), SCHEMA))
+    planned = commit(table.committer, table.store, first, stable_row_ids=True).manifest
+    labels = replace(
+        index(1, "i", (SCHEMA.field("l").id,), (0, 1)), details=IndexDetails("/lance.table.LabelListIndexDetails")
+    )
+    both = RewriteGroup(tuple(planned.fragments), (replace(fragments[2], physical_rows=20),))
+    moved = table.commit(Rewrite((both,))).manifest.fragments[0].id
+    table.commit(DataReplacement((DataReplacementGroup(moved, data_file("new", COLUMNS["l"])),)))
+
+    with pytest.raises(RetryableConflict, match="values of a new index were changed"):
+        table.commit(CreateIndex((labels,)), planned.version)

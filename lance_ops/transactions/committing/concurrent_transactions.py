@@ -134,7 +134,7 @@ class ConcurrentTransactions:
         after = version.manifest
         return (
             self._new_fields.judge(theirs, before.schema, after.schema)
-            or self._new_segments.judge(theirs, before, after)
+            or self._new_segments.judge(theirs, before, after, rewrites)
             or self._without_removed_segments(before, after)
             or verdict
         )

@@ -7,11 +7,11 @@ would then show the dropped field's values. An index of the dropped field would 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lance_ops.core.schema import Schema
 from lance_ops.table import Manifest
-from lance_ops.transactions.conflicts.judgement import Retry
+from lance_ops.transactions.conflicts.judgement import Retry, RewrittenFragments
 from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operation import Operation
 
@@ -47,12 +47,19 @@ class NewSegments:
     def __init__(self, operation: Operation) -> None:
         self._segments = operation.footprint().new_segments
 
-    def judge(self, theirs: Operation, before: Manifest, after: Manifest) -> Retry | None:
-        """Return why a segment does not fit the version `after` theirs, None if all do; `before` is the one before."""
+    def judge(
+        self, theirs: Operation, before: Manifest, after: Manifest, rewrites: Sequence[RewrittenFragments]
+    ) -> Retry | None:
+        """Return why a segment does not fit the version `after` theirs, None if all do; `before` is the one before.
+
+        `rewrites` are the ones before theirs that ours is remapped through, in order.
+        """
         if not self._segments:
             return None
         footprint = theirs.footprint()
         for segment in self._segments:
+            for old, new in rewrites:
+                segment = segment.remapped(old, new)
             dropped = judge_indexed_fields(segment.fields, after.schema) if footprint.schema else None
             if dropped:
                 return dropped
