@@ -6,7 +6,8 @@ was deleted before the missing column was added has no value there, in any versi
 
 If the searched version lacks one of its columns, the missing column may hold that column's values: a cast writes them
 to another file, where a row that was deleted before has null, and may give the column a new name at once. So such a
-search does not cover the version.
+search does not cover the version. A column is the same one if its id, its name and its type are: the id of a dropped
+column may be assigned to a new one. A renamed column counts as missing, which removes more than it must.
 
 A version that has all columns, in types that the filter does not fit, is never covered. A searched version may have
 them in other files, which hold null for a row that was deleted before they were written: a cast writes such a file.
@@ -30,11 +31,15 @@ StoredField: TypeAlias = tuple[int, str]
 """The id of a field, and the URI of the data file that stores it."""
 
 
+KnownField: TypeAlias = tuple[int, str, str]
+"""The id, the name and the logical type of a field."""
+
+
 class _Searched(NamedTuple):
-    """Where a searched fragment stores the filter's columns, and the ids of all fields of its version."""
+    """Where a searched fragment stores the filter's columns, and all fields of its version."""
 
     stored: frozenset[StoredField]
-    field_ids: frozenset[int]
+    fields: frozenset[KnownField]
 
 
 class SearchedColumns:
@@ -47,9 +52,9 @@ class SearchedColumns:
     def note(self, version: Snapshot, predicate: Predicate, fragments: Iterable[Fragment]) -> None:
         """Remember that these fragments of a version were searched."""
         self._paths.update(dict.fromkeys(predicate.columns()))
-        columns, field_ids = columns_read(version, predicate), _ids(version.schema.fields)
+        columns, fields = columns_read(version, predicate), _known_fields(version.schema)
         for fragment in fragments:
-            searched = _Searched(_stored(version, fragment, columns), field_ids)
+            searched = _Searched(_stored(version, fragment, columns), fields)
             for uri in uris_of(version, fragment):
                 self._searched[uri].add(searched)
 
@@ -59,16 +64,16 @@ class SearchedColumns:
         present = [column for column in columns if column is not None]
         if len(present) == len(columns):
             return list(version.fragments)
-        field_ids = _ids(version.schema.fields)
+        fields = _known_fields(version.schema)
         return [
             each
             for each in version.fragments
-            if not self._covers(uris_of(version, each), _Searched(_stored(version, each, present), field_ids))
+            if not self._covers(uris_of(version, each), _Searched(_stored(version, each, present), fields))
         ]
 
     def _covers(self, uris: Iterable[str], wanted: _Searched) -> bool:
         return any(
-            wanted.stored <= searched.stored and wanted.field_ids <= searched.field_ids
+            wanted.stored <= searched.stored and wanted.fields <= searched.fields
             for uri in uris
             for searched in self._searched.get(uri, ())
         )
@@ -97,12 +102,12 @@ def _column(schema: Schema, path: str) -> Field | None:
     return found
 
 
-def _ids(columns: Iterable[Field]) -> frozenset[int]:
-    return frozenset(field.id for column in columns for field in column.walk())
+def _known_fields(schema: Schema) -> frozenset[KnownField]:
+    return frozenset((field.id, field.name, field.logical_type) for field in schema.walk())
 
 
 def _stored(version: Snapshot, fragment: Fragment, columns: Iterable[Field]) -> frozenset[StoredField]:
-    ids = _ids(columns)
+    ids = frozenset(field.id for column in columns for field in column.walk())
     return frozenset(
         (field_id, uri)
         for uri, file in zip(uris_of(version, fragment), fragment.files, strict=True)

@@ -171,6 +171,22 @@ def test_a_version_that_lacks_a_column_stays_if_any_searched_version_has_all_of_
     assert set(plan_erasure(made.snapshot, Subject.of_keys(keys)).main.holding) == {1, 2, 4}
 
 
+def test_a_new_column_under_the_id_of_a_dropped_one_does_not_stand_for_it(dataset_uri: str) -> None:
+    names = pa.table({"name": ["Ada", "Bob", "Cid", "Dan"]})
+    made = lance_ops.write_dataset(names, dataset_uri, max_rows_per_file=2)
+    made.add_columns({"born": "arrow_cast('1980-05-17', 'Date32')"})
+    made.delete("name = 'Ada'")
+    dropped = made.snapshot.schema.field("born").id
+    made.drop_columns(["born"])
+    made.add_columns({"birthday": "arrow_cast('1980-05-17', 'Date32')"})
+    assert made.snapshot.schema.field("birthday").id == dropped
+    keys = pa.table({"name": ["Ada"], "birthday": [BORN.date()]})
+    report = made.erase(keys=keys, on=["name", "birthday"], reason="request 12")
+    assert report.is_proven, report.unproven
+    assert {"main/2", "main/3"} <= set(report.removed_versions)
+    assert made.to_table()["name"].to_pylist() == ["Bob", "Cid", "Dan"]
+
+
 def test_a_search_that_finds_nothing_looks_at_each_fragment_of_each_version_once(
     dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
