@@ -11,7 +11,7 @@ the whole predicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -170,15 +170,17 @@ def has_index_files(snapshot: Snapshot, segment: IndexMetadata) -> bool:
         return False
 
 
-def is_searchable(snapshot: Snapshot, segments: Iterable[IndexMetadata]) -> bool:
+def is_searchable(
+    snapshot: Snapshot,
+    segments: Iterable[IndexMetadata],
+    has_files: Callable[[Snapshot, IndexMetadata], bool] = has_index_files,
+) -> bool:
     """Return whether each segment of an index records its coverage, has the present row addresses, and has its files.
 
     Otherwise a scan answers in the place of the whole index. Whether its kind is read here is another question.
     """
     return all(
-        segment.fragment_bitmap is not None
-        and not awaits_remap(snapshot, segment)
-        and has_index_files(snapshot, segment)
+        segment.fragment_bitmap is not None and not awaits_remap(snapshot, segment) and has_files(snapshot, segment)
         for segment in segments
     )
 

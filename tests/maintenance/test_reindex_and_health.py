@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.errors import IndexNotFound, InvalidInput, StoreUnreachable, UnsupportedFeature
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health, rows_of_small_fragments
 from lance_ops.maintenance.health.version_timeline import timeline
+from lance_ops.snapshot import index_location
 from lance_ops.table import BasePath
 from lance_ops.verbs import Reindex, do_now, make_plan
 from tests.maintenance.conftest import rows
@@ -108,6 +109,31 @@ def test_an_index_whose_files_the_source_of_a_clone_removed_covers_nothing(make:
     again = lance_ops.dataset(clone.uri)
     assert health(again.snapshot).indexed_ratio == 1.0
     assert "ScalarIndexQuery" in again.scanner(filter="key = 1").explain_plan()
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_the_versions_of_a_clone_ask_its_source_once_for_each_segment(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_down: bool
+) -> None:
+    source = make(2)
+    source.create_scalar_index("key", "BTREE")
+    clone = source.shallow_clone(str(tmp_path / "clone.lance"), source.version)
+    for value in range(5):
+        clone.update_config({"k": str(value)})
+    asked = 0
+
+    def holds(*arguments: object) -> bool:
+        nonlocal asked
+        asked += 1
+        if is_down:
+            raise StoreUnreachable("the source is down")
+        return True
+
+    monkeypatch.setattr(index_location, "_holds", holds)
+    opened = lance_ops.dataset(clone.uri).snapshot
+    assert [each.indexed_ratio for each in timeline(opened)] == [1.0] * 6
+    assert health(opened).indexed_ratio == 1.0
+    assert asked == 1
 
 
 @pytest.mark.parametrize(("path", "is_root"), [("/elsewhere", False), ("s3://bucket/elsewhere", True)])

@@ -7,8 +7,9 @@ from itertools import groupby
 
 from pyroaring import BitMap
 
+from lance_ops.core.errors import StoreError
 from lance_ops.core.records import dataclass
-from lance_ops.reading import is_searchable
+from lance_ops.reading import has_index_files, is_searchable
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
@@ -20,6 +21,7 @@ class IndexCoverage:
     """The coverage of an index by all its segments together. Rows are live rows.
 
     An index covers nothing while a look-up scans in its place, because files of it are lost or its remap was deferred.
+    If the store of its base path fails, its files count as there.
     """
 
     name: str
@@ -53,7 +55,7 @@ def indexed_ratio(coverage: Iterable[IndexCoverage]) -> float | None:
 def _coverage(snapshot: Snapshot, name: str, segments: list[IndexMetadata]) -> IndexCoverage:
     present = snapshot.fragments_by_id
     covered = BitMap()
-    if is_searchable(snapshot, segments):
+    if is_searchable(snapshot, segments, _has_files):
         covered.update(*(segment.covers(present) for segment in segments))
     rows = {fragment_id: snapshot.num_live_rows(fragment) for fragment_id, fragment in present.items()}
     indexed = sum(count for fragment_id, count in rows.items() if fragment_id in covered)
@@ -69,3 +71,14 @@ def _coverage(snapshot: Snapshot, name: str, segments: list[IndexMetadata]) -> I
         num_unindexed_rows=sum(rows.values()) - indexed,
         size_bytes=sum(file.size_bytes for segment in segments for file in segment.files),
     )
+
+
+def _has_files(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+    """Return whether a segment has its files, as far as its store tells; versions of one list share the answer."""
+    known, key = snapshot.read_cache.has_index_files, (segment.base_id, segment.uuid)
+    if key not in known:
+        try:
+            known[key] = has_index_files(snapshot, segment)
+        except StoreError:
+            known[key] = True
+    return known[key]

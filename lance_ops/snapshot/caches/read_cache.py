@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from typing import TypeAlias
+from uuid import UUID
 
 from pyroaring import BitMap
 
@@ -24,10 +25,15 @@ _DeletionFile: TypeAlias = tuple[int | None, str]
 
 @dataclass(frozen=True, eq=False)
 class ReadCache:
-    """The deletion vectors of one version by fragment, and the session that its handle shares."""
+    """The deletion vectors of one version by fragment, and the session that its handle shares.
+
+    `has_index_files` tells measures of index segments, by base id and id, whether their files are there. Versions made
+    from one snapshot share it, so a list of versions asks the stores once for each segment.
+    """
 
     session: Session = field(default_factory=Session)
     _deletion_vectors: dict[int, tuple[_DeletionFile, BitMap]] = field(default_factory=dict)
+    has_index_files: dict[tuple[int | None, UUID], bool] = field(default_factory=dict)
 
     def deletion_vector(self, fragment: Fragment, read: Callable[[], BitMap]) -> BitMap:
         """Return the cached deletion vector of a fragment that has a deletion file, or read it and cache it."""
@@ -52,7 +58,7 @@ class ReadCache:
         cached = self._deletion_vectors.copy()
         named = manifest.fragments.having(cached)
         vectors = {each.id: cached[each.id] for each in named if cached[each.id][0] == _deletion_file(each)}
-        return ReadCache(self.session, vectors)
+        return ReadCache(self.session, vectors, self.has_index_files)
 
 
 def _deletion_file(fragment: Fragment) -> _DeletionFile | None:
