@@ -139,7 +139,7 @@ def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> indices.RowKey:
     """Return whether a segment's entries name rows by address or by stable row id.
 
     Raises `UnsupportedFeature` for an index type or version that is not read here, and for a base that is not a
-    dataset's root.
+    dataset's root; `UnsafePath` for a base that may not be followed.
     """
     kind, version = indices.index_type_of(segment), segment.index_version or 0
     if version > kind.newest_index_version:
@@ -196,7 +196,7 @@ def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
 def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[IndexQuery]:
     """Open an index segment; the snapshot caches it with its lookup table for further queries.
 
-    Raises `UnsupportedFeature` as `row_key_of` does.
+    Raises `UnsupportedFeature` and `UnsafePath` as `row_key_of` does.
     """
     trace = current_trace()
     is_cached = True
@@ -236,7 +236,7 @@ def _usable(
         try:
             for segment in segments:
                 row_key_of(snapshot, segment)
-        except UnsupportedFeature:
+        except (UnsafePath, UnsupportedFeature):
             continue  # a scan answers instead
         if is_searchable(snapshot, segments):
             yield snapshot.schema.path_of(first.fields[0]), tuple(segments), indices.index_type_of(first)

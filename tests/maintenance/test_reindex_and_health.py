@@ -12,7 +12,7 @@ from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health, rows_of_small_fragments
 from lance_ops.maintenance.health.version_timeline import timeline
 from lance_ops.snapshot import index_location
-from lance_ops.table import BasePath
+from lance_ops.table import BasePath, encode_manifest
 from lance_ops.verbs import Reindex, do_now, make_plan
 from tests.maintenance.conftest import rows
 
@@ -145,6 +145,29 @@ def test_an_index_under_a_base_that_is_not_followed_covers_nothing(make: Make, p
     bases = (BasePath(1, path, is_dataset_root=is_root),)
     changed = replace(manifest, base_paths=bases, indices=(replace(segment, base_id=1),))
     assert health(dataset.snapshot.with_manifest(changed)).indexed_ratio == 0.0
+
+
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_an_index_under_a_base_that_is_not_allowed_is_not_used_until_it_is_rebuilt(
+    dataset_uri: str, stable_row_ids: bool
+) -> None:
+    made = lance_ops.write_dataset(rows(0, 40), dataset_uri, max_rows_per_file=20, enable_stable_row_ids=stable_row_ids)
+    made.create_scalar_index("key", "BTREE")
+    manifest = made.snapshot.manifest
+    (segment,) = manifest.indices
+    bases = (BasePath(1, "s3://bucket/elsewhere", is_dataset_root=True),)
+    changed = replace(manifest, base_paths=bases, indices=(replace(segment, base_id=1),))
+    made.snapshot.store.put(made.snapshot.committer.location(made.version), encode_manifest(changed, b""))
+    dataset = lance_ops.dataset(dataset_uri)
+    wanted = rows(7, 8)
+    condition = f"key = {wanted['key'][0]}"
+    assert dataset.to_table(filter=condition) == wanted
+    assert "ScalarIndexQuery" not in dataset.scanner(filter=condition).explain_plan()
+    dataset.optimize.compact_files()
+    assert len(dataset.snapshot.fragments) == 1 and dataset.to_table(filter=condition) == wanted
+    dataset.optimize.optimize_indices()
+    assert "ScalarIndexQuery" in dataset.scanner(filter=condition).explain_plan()
+    assert dataset.to_table(filter=condition) == wanted
 
 
 @pytest.mark.parametrize("num_rows", [0, 3])

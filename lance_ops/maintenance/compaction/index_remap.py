@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
+from lance_ops.core.errors import RetryableConflict, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.indices import RowKey, index_type_of
 from lance_ops.maintenance.indexing import remap_segment
@@ -41,6 +41,8 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata, *, keeps_order: bool
         if row_key_of(snapshot, segment) is not RowKey.ADDRESS or snapshot.find_index_root(segment) is None:
             return False
         return keeps_order or index_type_of(segment).names_rows
+    except UnsafePath:
+        return False
     except UnsupportedFeature:
         if snapshot.manifest.uses_stable_row_ids:
             return False
