@@ -123,8 +123,8 @@ def _distinct_files(fragments: Iterable[Fragment]) -> Iterator[DataFile]:
     """Yield the fragments' data files, each once. A fragment may cost decoding, so it is taken when it is needed."""
     seen: set[tuple[int | None, str]] = set()
     for file in (file for fragment in fragments for file in fragment.files):
-        if (file.base_id, file.path) not in seen:
-            seen.add((file.base_id, file.path))
+        if file.place not in seen:
+            seen.add(file.place)
             yield file
 
 

@@ -59,6 +59,11 @@ class DataFile:
         return tuple(field_id for field_id in self.fields if field_id != TOMBSTONED_FIELD)
 
     @property
+    def place(self) -> tuple[int | None, str]:
+        """The file's base id and path, which tell it from every other file of the table."""
+        return self.base_id, self.path
+
+    @property
     def numbers(self) -> tuple[int, int]:
         """The file's version as (major, minor)."""
         return self.file_major_version, self.file_minor_version

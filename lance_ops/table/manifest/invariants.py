@@ -59,7 +59,7 @@ def max_fragment_id_bounds_every_fragment(manifest: Manifest, fragments: Sequenc
 
 
 def a_data_file_belongs_to_one_fragment(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
-    paths = ((file.base_id, file.path) for fragment in fragments for file in fragment.files)
+    paths = (file.place for fragment in fragments for file in fragment.files)
     yield from _repeated(paths, "data file")
 
 

@@ -207,7 +207,7 @@ def _files(fragments: Iterable[Fragment]) -> _Files:
     """Return the data files and deletion files of the fragments, by base path and name."""
     names: set[tuple[int | None, str]] = set()
     for fragment in fragments:
-        names.update((file.base_id, file.path) for file in fragment.files)
+        names.update(file.place for file in fragment.files)
         if fragment.deletion_file is not None:
             names.add((fragment.deletion_file.base_id, fragment.deletion_file.name(fragment.id)))
     return frozenset(names)

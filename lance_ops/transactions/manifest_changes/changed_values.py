@@ -15,7 +15,7 @@ from lance_ops.table import Fragment, Manifest
 __all__ = ["FieldFiles", "fragments_with_changed_values"]
 
 _Place: TypeAlias = tuple[int | None, str]
-"""The base id and the path of a file."""
+"""The `place` of a file."""
 
 
 class FieldFiles:
@@ -31,7 +31,7 @@ class FieldFiles:
         for file in fragment.files:
             for field_id in file.live_fields:
                 if field_id in self._any_column:
-                    listing.setdefault(field_id, set()).add((file.base_id, file.path))
+                    listing.setdefault(field_id, set()).add(file.place)
         return {field_id: _first_listed(columns, listing) for field_id, columns in self._columns.items()}
 
 
