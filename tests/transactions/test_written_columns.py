@@ -13,6 +13,7 @@ from lance_ops.transactions import (
     CreateIndex,
     DataReplacement,
     DataReplacementGroup,
+    Delete,
     Overwrite,
     Project,
     Transaction,
@@ -141,6 +142,15 @@ def test_a_column_dropped_beside_two_writers_of_columns_stays_dropped(table: Tab
     assert files(table) == {"theirs": (2,), "ours": (0,)}
 
 
+def test_a_column_of_ours_that_was_dropped_beside_another_writer_is_a_conflict_that_says_so(table: Table) -> None:
+    ours, theirs = written(table, "ours", 3), written(table, "theirs", 2)
+    table.commit(Project(SCHEMA.project(["a", "s.x"]), True), read_version=1)
+    table.commit(theirs, read_version=1)
+
+    with pytest.raises(RetryableConflict, match="field 3, which ours writes in fragment 0, was dropped"):
+        table.commit(ours, read_version=1)
+
+
 def test_an_index_covers_no_fragment_of_which_ours_wrote_its_column(table: Table) -> None:
     ours = [written(table, "ours", 0, says_fields=says) for says in (True, False)]
     table.commit(CreateIndex((index(1, "a_idx", (0,), (0, 1)), index(2, "y_idx", (3,), (0, 1)))))
@@ -156,6 +166,17 @@ def test_a_removed_fragment_that_was_rewritten_is_a_conflict(table: Table) -> No
     table.commit(rewrite(1), read_version=1)
 
     with pytest.raises(RetryableConflict, match="fragment 1"):
+        table.commit(ours, read_version=1)
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_deletion_in_a_fragment_that_its_read_version_lacks_is_refused(table: Table, drops: bool) -> None:
+    ours = table.delete({0: [1]})
+    strange = replace(ours.updated_fragments[0], id=7)
+    ours = Delete(ours.updated_fragments, (7,)) if drops else Delete((*ours.updated_fragments, strange), ())
+    table.commit(table.delete({0: [2]}))
+
+    with pytest.raises(IncompatibleTransaction, match=r"fragments \[7\]"):
         table.commit(ours, read_version=1)
 
 

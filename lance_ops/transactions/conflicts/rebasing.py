@@ -78,6 +78,7 @@ def _rebase_deletion(
 ) -> Rebased | Retry:
     before, current = fragments_by_id(base.fragments), fragments_by_id(newest.fragments)
     removed = operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids
+    check_fragments_exist(base, {*removed, *(each.id for each in operation.updated_fragments)}, operation.name)
     unchanged = {key for key, fragment in before.items() if _has_same_rows(fragment, current)}
     touched = [fragment for fragment in operation.updated_fragments if fragment.id not in unchanged]
     dropped = [before[key] for key in removed if key not in unchanged]
