@@ -58,6 +58,8 @@ def remove_changed_coverage(
     files = FieldFiles(schema, indexed)
     changed = {field_id: BitMap() for field_id in indexed}
     for fragment in after:
+        if fragment.files == before[fragment.id].files:
+            continue
         old, new = files.of(before[fragment.id]), files.of(fragment)
         for field_id in indexed:
             if old[field_id] != new[field_id]:
