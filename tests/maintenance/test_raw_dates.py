@@ -70,6 +70,52 @@ def test_every_day_of_a_calendar_is_read_and_no_other_one(form: str) -> None:
         assert [each.date() for each in parsed(pa.array(cells), pa.timestamp("us"), text).to_pylist()] == days
 
 
+DAYS = [dt.date(2024, 1, 1) + dt.timedelta(number) for number in range(366)]
+DAYS += [dt.date(2026, 1, 1) + dt.timedelta(number) for number in range(365)]
+
+
+@pytest.mark.parametrize("form", ["%Y%j", "%y-%j", "%Y-%W-%w", "%Y-%U-%w", "%y %W %a", "%j/%Y %H:%M%z"])
+def test_every_day_of_a_year_is_read_by_weeks_and_numbers_and_no_other_one(form: str) -> None:
+    text = TextReading(date_formats=(form,), timestamp_formats=(form,))
+    cells = [day.strftime(form.replace("%H:%M%z", "12:00+0500")) for day in DAYS]
+    assert parsed(pa.array(cells), pa.date32(), text).to_pylist() == DAYS
+    assert [each.date() for each in parsed(pa.array(cells), pa.timestamp("us"), text).to_pylist()] == DAYS
+    others = [
+        "2026366",
+        "26-366",
+        "2026-53-1",
+        "2026-52-5",
+        "2026-00-1",
+        "26 53 Mon",
+        "26 00 Wed",
+        "366/2026 12:00+0100",
+    ]
+    for other in others:
+        for kind in (pa.date32(), pa.timestamp("us")):
+            with pytest.raises(pa.ArrowInvalid, match=other.replace("+", r"\+")):
+                parsed(pa.array([other]), kind, text)
+
+
+def test_an_offset_may_move_a_moment_into_another_year() -> None:
+    text = TextReading(timestamp_formats=("%Y-%j %H:%M%z",))
+    found = parsed(pa.array(["2026-365 23:30-1130", "2026-001 00:30+1400"]), pa.timestamp("us"), text).to_pylist()
+    assert found == [dt.datetime(2027, 1, 1, 11), dt.datetime(2025, 12, 31, 10, 30)]
+
+
+def test_weeks_that_c_does_not_read_are_no_day() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="2026-W07-1"):
+        parsed(pa.array(["2026-W07-1"]), pa.date32(), TextReading(date_formats=("%G-W%V-%u",)))
+
+
+@pytest.mark.parametrize("form", ["%d%m%Y", "%e%m%y", "%d%b%Y", "%d.%m.%Y %H:%M"])
+def test_days_without_their_leading_zero_are_read_as_c_does(form: str) -> None:
+    days = [dt.date(2026, month, day) for month in range(1, 13) for day in (4, 5, 6, 7, 8, 9, 28)]
+    cells = pa.array([day.strftime(form).removeprefix("0").lstrip() for day in days])
+    text = TextReading(date_formats=(form,), timestamp_formats=(form,))
+    assert parsed(cells, pa.date32(), text).to_pylist() == days
+    assert [each.date() for each in parsed(cells, pa.timestamp("us"), text).to_pylist()] == days
+
+
 @BOTH
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 @pytest.mark.parametrize("cell", ["31.02.2026", "29.02.2025", "31.4.2026"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +44,11 @@ _DIRECTIVE = re.compile(r"%([-_0^#]*[EO]?)(.)", re.DOTALL)
 _WITH_DAY = {"D": "%m/%d/%y", "x": "%m/%d/%y", "F": "%Y-%m-%d", "c": "%a %b %e %H:%M:%S %Y"}
 """Directives of C's `strptime` that stand for several, with a day of the month among them."""
 
+_DAY = pa.scalar(86_400, pa.duration("s"))
 _TEN_DAYS = pa.scalar(10 * 86_400, pa.duration("s"))
+_LAST_CARRIED_DAY = 3
+"""The 31st of February is the 3rd of March for `strptime`, and no other day becomes a later one."""
+
 _LEAST_YEAR_OF_FOUR_DIGITS = 1000
 
 
@@ -272,39 +277,59 @@ def _or_iso(found: pa.Array, array: pa.Array) -> pa.Array:
 def _by_format(cells: pa.Array, form: str) -> tuple[pa.Array, pa.Array]:
     """Return the moments that cells state by a format of C's `strptime`, and the days; null where a cell does not fit.
 
-    For `strptime`, the 31st of February is the 3rd of March, and `%Y` may have two digits. Here neither fits.
+    For `strptime`, the 31st of February is the 3rd of March, the 366th day of 2026 is in 2028, and `%Y` may have two
+    digits. Here none of them fits.
     """
     moments = pc.strptime(cells, format=form, unit="s", error_is_null=True)
     clocks = moments.cast(_SECONDS)  # those of UTC, if the format has an offset
-    without_day = _without_day(form)
-    if without_day == form:
-        days = pc.floor_temporal(clocks, unit="day")
-        fits = _states_year(cells, pc.year(days))
-    else:
-        firsts = pc.strptime(cells, format=without_day, unit="s", error_is_null=True).cast(_SECONDS)
+    days = pc.floor_temporal(clocks, unit="day")
+    has_offset = moments.type.tz is not None
+    plain = _DIRECTIVE.sub(lambda found: _WITH_DAY.get(found[2], found[0]), form)
+    without_day = _without_day(plain)
+    if without_day == plain:
+        near = (days, pc.subtract(days, _DAY), pc.add(days, _DAY)) if has_offset else (days,)
+        fits = reduce(pc.or_, (_states_year(cells, each, plain) for each in near))
+    elif has_offset:
+        firsts = _parsed_by(without_day, cells)
         months = pc.floor_temporal(pc.add(firsts, _TEN_DAYS), unit="month")  # an offset is shorter than a day
         days = pc.add(months, pc.subtract(clocks, firsts))
-        fits = pc.and_(pc.equal(pc.month(days), pc.month(months)), _states_year(cells, pc.year(months)))
+        fits = pc.and_(pc.equal(pc.month(days), pc.month(months)), _states_year(cells, months, plain))
+    else:
+        may_be_carried = pc.less_equal(pc.day(days), _LAST_CARRIED_DAY)
+        firsts = _parsed_by(without_day, pc.if_else(may_be_carried, cells, pa.scalar(None, cells.type)))
+        is_of_month = pc.or_kleene(pc.invert(may_be_carried), pc.equal(pc.month(days), pc.month(firsts)))
+        fits = pc.and_(is_of_month, _states_year(cells, days, plain))
     return pc.if_else(fits, moments, pa.scalar(None, moments.type)), pc.if_else(fits, days, pa.scalar(None, _SECONDS))
 
 
+def _parsed_by(form: str, cells: pa.Array) -> pa.Array:
+    return pc.strptime(cells, format=form, unit="s", error_is_null=True).cast(_SECONDS)
+
+
 def _without_day(form: str) -> str:
-    """Return a format that reads a day of the month as a week, which takes as many digits and says nothing.
+    """Return a format that reads a day of the month as a week, which says nothing.
 
-    Without a day, `strptime` gives the first of the month.
+    Without a day, `strptime` gives the first of the month. A week of two digits may be greater than a day, so what
+    begins with a day of one digit and another digit, as 4012026 does, is not read alike. Days from 10 on are.
     """
-    plain = _DIRECTIVE.sub(lambda found: _WITH_DAY.get(found[2], found[0]), form)
-    made = _DIRECTIVE.sub(lambda found: "%V" if found[2] in "de" else found[0], plain)
-    return form if made == plain else made
+    return _DIRECTIVE.sub(lambda found: "%V" if found[2] in "de" else found[0], form)
 
 
-def _states_year(cells: pa.Array, years: pa.Array) -> pa.Array:
-    """Return whether cells have the four digits of their years."""
-    is_short = pc.fill_null(pc.less(years, _LEAST_YEAR_OF_FOUR_DIGITS), False)
-    if not pc.any(is_short).as_py():
+def _states_year(cells: pa.Array, days: pa.Array, form: str) -> pa.Array:
+    """Return whether cells have the digits of the years of their days, where another year is possible.
+
+    That is a year of `%Y` with less than four digits, and any year of a format with days of the year or with weeks.
+    """
+    years, directives = pc.year(days), {found[2] for found in _DIRECTIVE.finditer(form)}
+    if not directives & set("YyGg"):
         return pc.is_valid(years)
+    is_doubtful = pc.is_valid(years) if directives & set("jUWGg") else pc.less(years, _LEAST_YEAR_OF_FOUR_DIGITS)
+    is_doubtful = pc.fill_null(is_doubtful, False)
+    if not pc.any(is_doubtful).as_py():
+        return pc.is_valid(years)
+    num_digits = 4 if directives & set("YG") else 2
     has_digits = [
-        f"{year:04}" in cell
-        for cell, year in zip(cells.filter(is_short).to_pylist(), years.filter(is_short).to_pylist(), strict=True)
+        f"{year:04}"[-num_digits:] in cell
+        for cell, year in zip(cells.filter(is_doubtful).to_pylist(), years.filter(is_doubtful).to_pylist(), strict=True)
     ]
-    return pc.replace_with_mask(pc.is_valid(years), is_short, pa.array(has_digits))
+    return pc.replace_with_mask(pc.is_valid(years), is_doubtful, pa.array(has_digits))
