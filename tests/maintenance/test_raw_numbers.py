@@ -53,6 +53,12 @@ def test_they_do_so_within_lists_and_structs(tmp_path: Path, form: str) -> None:
     assert all(str(each) in found for each in LARGE)
 
 
+def test_a_sign_does_not_cost_digits(tmp_path: Path) -> None:
+    cells = [f"+{LARGE[0]}", "+" + "9" * 38]
+    rows = load(tmp_path, "a.csv", written("a.csv", cells, "{}"), None, TextReading(delimiter=";"))
+    assert [row["n"] for row in rows] == [Decimal(LARGE[0]), Decimal("9" * 38), None]
+
+
 def test_longer_numbers_are_text_in_csv(tmp_path: Path) -> None:
     cells = ["1" * 38 + "2", "1" * 38 + "3"]
     rows = load(tmp_path, "a.csv", written("a.csv", cells, "{}"), None, TextReading(delimiter=";"))
@@ -67,6 +73,7 @@ def test_longer_numbers_are_text_in_csv(tmp_path: Path) -> None:
         (["12,345", "12345678901234567890"], pa.decimal128(38, 0)),
         (["12,345,678,901,234,567,890", "1.5"], pa.float64()),
         (["1,000", "2.0"], pa.float64()),
+        (["+12,345,678,901,234,567,890", "-1"], pa.decimal128(38, 0)),
     ],
 )
 def test_separators_of_thousands_do_not_cost_digits(

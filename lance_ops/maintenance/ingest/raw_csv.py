@@ -174,9 +174,9 @@ def _type_of_digits(cells: pa.Array, text: TextReading) -> pa.DataType:
     plain = pc.utf8_trim_whitespace(cells)
     if text.thousands:
         plain = pc.replace_substring(plain, text.thousands, "")
-    if not pc.all(pc.match_substring_regex(plain, "^-?[0-9]+$")).as_py():
+    if not pc.all(pc.match_substring_regex(plain, "^[+-]?[0-9]+$")).as_py():
         return pa.float64()
-    num_digits = pc.max(pc.utf8_length(pc.utf8_ltrim(plain, "-"))).as_py()
+    num_digits = pc.max(pc.utf8_length(pc.utf8_ltrim(plain, "+-"))).as_py()
     return WHOLE_DECIMAL if num_digits <= WHOLE_DECIMAL.precision else pa.string()
 
 
