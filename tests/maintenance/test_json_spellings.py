@@ -13,7 +13,7 @@ import pytest
 
 from lance_ops.errors import RawFileRefused, SchemaMismatch
 from lance_ops.maintenance.ingest import ExtraColumns, RawFile, RawReader, RawReading, raw_json
-from lance_ops.maintenance.ingest.raw_limits import BLOCK_BYTES, CUT_BYTES
+from lance_ops.maintenance.ingest.raw_limits import BLOCK_BYTES, CUT_BYTES, RawLimits, RawSource
 from tests.maintenance.text_files import BOTH, load
 
 TABLE = pa.schema(
@@ -84,6 +84,77 @@ def test_a_field_that_a_file_spells_in_two_ways_is_refused(tmp_path: Path, extra
     within = lines({"s": {"note": "a"}}, {"S": {"day": None}})
     with pytest.raises(RawFileRefused, match='line 13: the field "S" is "s" in line 12'):
         load(tmp_path, "b.json", within, None, extra_columns=extra)
+
+
+@EXTRA
+@pytest.mark.parametrize("first", [{"s": {"note": "a"}}, {"l": [{"note": "a"}]}, {"note": "a"}], ids=str)
+def test_a_late_field_may_have_the_name_of_an_early_one_elsewhere(
+    tmp_path: Path, first: dict[str, Any], extra: ExtraColumns
+) -> None:
+    late: list[dict[str, Any]] = [{"Note": "b"}, {"s": {"NOTE": "b"}}, {"l": [{"nOTE": "b"}]}]
+    for number, last in enumerate(late):
+        if lowered(last).keys() != first.keys():
+            content = f"{json.dumps(first)}\n{lines(last)}"
+            (tmp_path / str(number)).mkdir()
+            rows = load(tmp_path / str(number), "a.json", content, TABLE, extra_columns=extra)
+            ((name, value),) = lowered(last).items()
+            assert lowered(rows[-1])[name] == ({**value, "day": None} if name == "s" else value)
+
+
+def test_a_late_spelling_of_an_early_field_is_no_field_to_add(tmp_path: Path) -> None:
+    with pytest.raises(
+        RawFileRefused,
+        match='line 12: the field "ID" is "id" in another line, and both are one column: spell it in one',
+    ):
+        load(tmp_path, "a.json", lines({"ID": 1}), TABLE)
+    with pytest.raises(RawFileRefused, match='line 12: the field "other" is not in the table: add it'):
+        load(tmp_path, "b.json", lines({"other": 1}), None)
+
+
+SPELLED = {
+    "plain": ("Note", '"note"'),
+    "escaped": ("note", r'"n\u004fte"'),
+    "escaped all": ("note", r'"\u004e\u004F\u0054\u0045"'),
+    "kelvin": ("kind", '"\u212aind"'),
+    "escaped kelvin": ("kind", r'"\u212AIND"'),
+    "umlaut": ("größe", '"GRÖßE"'),
+    "escaped umlaut": ("größe", r'"gr\u00d6\u00dfe"'),
+    "a slash": ("a/b", r'"A\/B"'),
+    "a quote": ('a"b', r'"A\"B"'),
+    "a backslash": ("a\\b", r'"A\\b"'),
+    "a line feed": ("a\nb", r'"a\nB"'),
+    "one letter": ("n", '"N"'),
+    "a space": ("a b", '"a B"  '),
+}
+
+
+@EXTRA
+@pytest.mark.parametrize(("name", "key"), SPELLED.values(), ids=SPELLED)
+def test_a_late_field_is_found_however_its_letters_are_written(
+    tmp_path: Path, name: str, key: str, extra: ExtraColumns
+) -> None:
+    table = pa.schema([("id", pa.int64()), ("pad", pa.string()), (name, pa.int64())])
+    rows = load(tmp_path, "a.json", f"{lines(blocks=2)}{{{key}: 7}}\n", table, extra_columns=extra)
+    assert rows[-1][name] == 7
+
+
+def test_blocks_without_a_text_like_a_missing_field_are_not_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[int] = []
+    key = raw_json._JSON_KEY
+
+    class Counted:
+        def findall(self, text: bytes) -> list[bytes]:
+            parsed.append(len(text))
+            return key.findall(text)
+
+    monkeypatch.setattr(raw_json, "_JSON_KEY", Counted())
+    (tmp_path / "a.json").write_text(lines({"pad": '\\u00e4ä "Note" net'}, blocks=8).replace("xxx", "ä,"))
+    source = RawSource(str(tmp_path / "a.json"), None, "utf-8", 10**9)
+    assert raw_json.check_json(source, RawLimits(), ["id", "pad", "note"], in_all_rows=False) == {}
+    assert len(parsed) == 1
+    assert list(raw_json.check_json(source, RawLimits(), ["id", "ote"], in_all_rows=True)) == [b'"id"']
 
 
 def test_a_field_elsewhere_that_is_left_out_may_be_spelled_in_any_case(tmp_path: Path) -> None:

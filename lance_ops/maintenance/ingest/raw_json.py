@@ -14,8 +14,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,13 @@ _BETWEEN_ROWS = np.isin(np.arange(256), list(b"} \t\r\n\xef\xbb\xbf"))
 _LONGEST_KEY = 4096
 """A key that the end of a block cuts is seen if it has at most so many bytes."""
 
+_NUM_SHAPES = 2**16
+_PLAIN_NAME = re.compile(r"[ !#-.0-\[\]-~]+")
+"""A name that JSON writes as it is, unless it escapes letters."""
+
+_KELVIN = "\u212a".encode()  # its lower case is k, and no other letter outside of ASCII has one in ASCII
+_ESCAPED_LETTER = re.compile(rb"\\u(?:00[2-7]|212[aA])")
+
 _ANYTHING = re.compile(rb"\S")
 _LINE_OF_ARRAY = bytes.maketrans(b"\n\r", b"  ")
 _SPACES = b" \t\r\n"
@@ -66,7 +73,7 @@ def decode_json(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a file of JSON lines, or of one array of rows."""
     source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes, source.is_cut)
-    names = set(_names_within(request.lead)) if request.lead is not None and request.any_case else set()
+    names = list(_names_within(request.lead)) if request.lead is not None and request.any_case else []
     keys = check_json(source, limits, names, in_all_rows=request.ignore_others)
     if request.lead is None:
         with pa.json.open_json(source.open()) as first:
@@ -82,9 +89,8 @@ def decode_json(
         with pa.json.open_json(source.open(), parse_options=parsing) as reader:
             yield from reader
 
-    is_led = request.lead is not None
     made = pa.schema(_parsed_fields(schema, wanted, request.text))
-    return made, _named(source, schema, wanted, _parsed_batches(batches(), wanted, made, request.text), is_led=is_led)
+    return made, _named(source, schema, wanted, _parsed_batches(batches(), wanted, made, request.text), request)
 
 
 class JsonSource(RawSource):
@@ -302,24 +308,15 @@ def _named(
     schema: pa.Schema,
     wanted: pa.Schema,
     batches: Iterator[pa.RecordBatch],
-    *,
-    is_led: bool,
+    request: RawRequest,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, and name the line of what Arrow refuses.
-
-    Without a lead a field is unknown if no row of the first block has it, because then it has no type yet.
-    """
+    """Yield the batches, and name the line of what Arrow refuses."""
     try:
         yield from batches
     except pa.ArrowInvalid as error:
         if "unexpected field" in str(error):
-            where = _line_where(source, lambda row: _field_outside(row, pa.struct(schema))) or "a field"
-            if is_led:
-                raise DecodingRefused(f"{where} is not in the table: add it to the table, or ignore it") from error
-            rule = f"a field must occur in the first {BLOCK_BYTES:,} bytes"
-            raise DecodingRefused(
-                f"{where} is in no earlier row, and {rule}: put a row with all fields first"
-            ) from error
+            where = _line_where(source, lambda row: _unknown_field(row, pa.struct(schema), request))
+            raise DecodingRefused(where or "it has a field that is not in the table") from error
         text = bad_text(error)
         where = _line_where(source, lambda row: json_misfit(row, pa.struct(schema), pa.struct(wanted), text))
         if not where:
@@ -356,39 +353,94 @@ def _no_row(value: object) -> str:
     return "" if isinstance(value, dict) else f"{json.dumps(value)[:_SHOWN]} is no row: each row is an object of fields"
 
 
-def _field_outside(value: object, kind: pa.DataType, path: str = "") -> str:
-    """Return the field, by its dotted name, that the value has and the type lacks, or an empty text."""
-    if isinstance(value, list) and pt.is_list(kind):
-        return next(filter(None, (_field_outside(item, kind.value_type, path) for item in value)), "")
-    if isinstance(value, dict) and pt.is_struct(kind):
-        for name, item in value.items():
-            if kind.get_field_index(name) < 0:
-                alike = [child.name for child in kind if child.name.lower() == name.lower()]
-                return f"the field {json.dumps(path + name)}" + (f", unlike {json.dumps(alike[0])}," if alike else "")
-            below = _field_outside(item, kind.field(name).type, f"{path}{name}.")
-            if below:
-                return below
+def _unknown_field(row: object, kind: pa.DataType, request: RawRequest) -> str:
+    """Return the first field that a row has and the type lacks, with what to do; or an empty text.
+
+    Without a lead a field is unknown if no row of the first block has it, because then it has no type yet.
+    """
+    for name, alike in _fields_outside(row, kind):
+        field, others = f"the field {json.dumps(name)}", " or ".join(map(json.dumps, alike))
+        if request.lead is None:
+            rule = f"a field must occur in the first {BLOCK_BYTES:,} bytes"
+            return f"{field} is in no earlier row, and {rule}: put a row with all fields first"
+        if request.any_case and len(alike) == 1:
+            return f"{field} is {others} in another line, and both are one column: spell it in one way"
+        return f"{field}{f', unlike {others},' * bool(alike)} is not in the table: add it to the table, or ignore it"
     return ""
 
 
+def _fields_outside(value: object, kind: pa.DataType, path: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield the dotted name of each field that the value has and the type lacks, and those unlike it in case alone."""
+    if isinstance(value, list) and pt.is_list(kind):
+        for item in value:
+            yield from _fields_outside(item, kind.value_type, path)
+    if isinstance(value, dict) and pt.is_struct(kind):
+        for name, item in value.items():
+            if kind.get_field_index(name) >= 0:
+                yield from _fields_outside(item, kind.field(name).type, f"{path}{name}.")
+            else:
+                yield path + name, [child.name for child in kind if child.name.lower() == name.lower()]
+
+
+class _KeySearch:
+    """Finds keys that are one of some names in any case, a block of the file at a time.
+
+    A block is parsed only if one of its texts has the length, the first and the last letter of a name.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.keys: dict[bytes, str] = {}
+        self._names = {name.lower() for name in names}
+        self._is_plain = all(map(_PLAIN_NAME.fullmatch, self._names))
+        self._is_sought = np.zeros(_NUM_SHAPES, np.bool_)
+        for name in self._names:
+            self._is_sought[_shapes_of_texts(json.dumps(name).encode())] = True
+        self._end = b""
+
+    def feed(self, block: bytes) -> None:
+        """Look for keys in the next block, and in those that it ends."""
+        if not self._names:
+            return
+        text = self._end + block
+        if self._may_have_key(text):
+            found = ((key, _text_of(key)) for key in set(_JSON_KEY.findall(text)) - self.keys.keys())
+            self.keys.update((key, name) for key, name in found if name.lower() in self._names)
+        self._end = block[-_LONGEST_KEY:]
+
+    def _may_have_key(self, text: bytes) -> bool:
+        if not self._is_plain or _KELVIN in text or (b"\\" in text and _ESCAPED_LETTER.search(text)):
+            return True
+        return bool(self._is_sought[_shapes_of_texts(text)].any())
+
+
+def _shapes_of_texts(text: bytes) -> NDArray[np.int64]:
+    """Return a number for what is between each two quotes, from its length and the letters at its ends in any case."""
+    codes = np.frombuffer(text.lower(), np.uint8)
+    quotes = np.flatnonzero(codes == ord('"'))
+    ends = codes[quotes[:-1] + 1].astype(np.int64) << 8 | codes[quotes[1:] - 1]
+    return (ends ^ np.diff(quotes)) & (_NUM_SHAPES - 1)
+
+
 def check_json(
-    source: RawSource, limits: RawLimits, names: Collection[str] = (), *, in_all_rows: bool = True
+    source: RawSource, limits: RawLimits, names: Sequence[str] = (), *, in_all_rows: bool = True
 ) -> dict[bytes, str]:
     """Refuse what Arrow's parser does not survive: deep values, because it recurses, and nulls in place of rows.
 
     Returns the keys that are one of the names in any case. Unless they are sought `in_all_rows`, those of the first
-    block suffice for a name that it has, and has in no other case.
+    block suffice for a name that it has, and has in no other case; but not for one that several fields have.
     """
-    marks, size_bytes, end = _Marks(b"[]{}"), 0, b""
-    keys: dict[bytes, str] = {}
+    marks, size_bytes = _Marks(b"[]{}"), 0
     with source.open() as file:  # a schema follows from the first block alone
         first = set(_JSON_KEY.findall(file.read(BLOCK_BYTES)))
     num_keys = len(first)
     check_count(num_keys, "columns", limits.columns)
-    sought = {name.lower() for name in names}
+    num_fields = Counter(name.lower() for name in names)
+    sought = set(num_fields)
     if sought and not in_all_rows:
         spelled = {_text_of(key) for key in first}
-        sought -= {name.lower() for name in spelled} - {name.lower() for name in spelled.difference(names)}
+        others = {name.lower() for name in spelled.difference(names)}
+        sought -= {name for each in spelled if num_fields[name := each.lower()] == 1} - others
+    search = _KeySearch(sought)
     with source.open() as file:
         while block := file.read(BLOCK_BYTES):
             size_bytes += len(block)
@@ -407,8 +459,5 @@ def check_json(
                 raise DecodingRefused(
                     f"{num_rows:,} of its rows in {BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
                 )
-            if sought:
-                found = ((key, _text_of(key)) for key in set(_JSON_KEY.findall(end + block)) - keys.keys())
-                keys.update((key, name) for key, name in found if name.lower() in sought)
-                end = block[-_LONGEST_KEY:]
-    return keys
+            search.feed(block)
+    return search.keys
