@@ -297,6 +297,13 @@ def test_what_the_process_runs_imports_nothing_else_of_this_package(module: Modu
     assert others <= {*sys.stdlib_module_names, "numpy", "pyarrow"}
 
 
+def send(reader: RawReader, sent: signal.Signals) -> int:
+    """Send a signal to the process that decodes, and return its status when it has ended."""
+    assert reader._process is not None and reader._process._process is not None
+    reader._process._process.send_signal(sent)
+    return reader._process._process.wait()
+
+
 class TestCrashes:
     """What only a process of its own survives."""
 
@@ -309,18 +316,41 @@ class TestCrashes:
             assert sum(batch.num_rows for batch in reader.batches(raw(good))) == 1
             assert reader._process is not None and reader._process.num_started == 2
 
-    @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
-    def test_a_process_that_the_system_ends_says_nothing_about_the_file(
-        self, tmp_path: Path, sent: signal.Signals
-    ) -> None:
+    def test_a_process_that_the_system_ends_says_nothing_about_the_file(self, tmp_path: Path) -> None:
         path = write_parquet(tmp_path / "a.parquet", pa.table({"a": np.arange(MANY)}))
         with RawReader({}, RawReading()) as reader:
             batches = reader.batches(raw(path))
             next(batches)
-            assert reader._process is not None and reader._process._process is not None
-            reader._process._process.send_signal(sent)
-            with pytest.raises(StoreError, match=f"whatever is in it: the system ended .* by {sent.name}.*; try again"):
+            send(reader, signal.SIGTERM)
+            with pytest.raises(StoreError, match="whatever is in it: the system ended .* by SIGTERM; try again"):
                 collections.deque(batches, maxlen=0)
+            assert sum(batch.num_rows for batch in reader.batches(raw(path))) == MANY
+
+    @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.json"])
+    def test_a_file_whose_process_is_killed_once_is_read_on_from_there(self, tmp_path: Path, name: str) -> None:
+        path, numbers = tmp_path / name, np.arange(MANY if name == "a.parquet" else MANY // 10)
+        if name == "a.parquet":
+            write_parquet(path, pa.table({"a": numbers}))
+        else:
+            path.write_text(
+                "a\n" * name.endswith("csv")
+                + "".join(f"{number}\n" if name == "a.csv" else f'{{"a": {number}}}\n' for number in numbers)
+            )
+        with RawReader({}, RawReading()) as reader:
+            batches = reader.batches(raw(path))
+            found = [next(batches)]
+            assert found[0].num_rows < len(numbers)
+            send(reader, signal.SIGKILL)
+            found += batches
+            assert pa.Table.from_batches(found)["a"].combine_chunks().equals(pa.array(numbers))
+
+    def test_a_file_whose_process_is_killed_twice_is_refused_and_the_next_one_is_read(self, tmp_path: Path) -> None:
+        path = write_parquet(tmp_path / "a.parquet", pa.table({"a": np.arange(MANY)}))
+        reason = "a.parquet: the system killed the process that decodes it twice.*: split the file"
+        with RawReader({}, RawReading()) as reader:
+            with pytest.raises(RawFileRefused, match=reason):
+                collections.deque((send(reader, signal.SIGKILL) for _ in reader.batches(raw(path))), maxlen=0)
+            assert reader._process is not None and reader._process.num_started == 2
             assert sum(batch.num_rows for batch in reader.batches(raw(path))) == MANY
 
     def test_memory_is_bounded(self, tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
 from functools import cache
+from itertools import islice
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -42,8 +43,8 @@ _SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
-_BY_SYSTEM = (-signal.SIGKILL, -signal.SIGTERM)
-"""How the system ends a process, such as one in a container without memory left. No limit of its own ends it so."""
+_Item = TypeVar("_Item")
+_LESS_MEMORY = "split the file, or give the machine more memory than raw.limits.memory_bytes for each task"
 
 _WITHOUT_PANDAS = """
 def find_no_pandas(name, path=None, target=None):
@@ -80,16 +81,24 @@ class DecodingProcess:
 
         Raises `DecodingRefused` if the file is not read or exceeds a limit, and `OSError` if no process starts.
         """
-        stream, num_rows = self._ask(descriptor, request, limits, only_schema=True)
-        schema = stream.schema
-        if next(self._read(stream, limits), None) is not None:
-            raise AssertionError("rows were sent although only the schema was asked for")
-        return schema, num_rows
+
+        def read() -> Generator[tuple[pa.Schema, int | None], None, None]:
+            stream, num_rows = self._ask(descriptor, request, limits, only_schema=True)
+            schema = stream.schema
+            if next(self._read(stream, limits), None) is not None:
+                raise AssertionError("rows were sent although only the schema was asked for")
+            yield schema, num_rows
+
+        return next(_again_if_killed(read))
 
     def batches(self, descriptor: int, request: RawRequest, limits: RawLimits) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a file; raise as `schema` does. A caller that stops early closes the iterator."""
-        stream, _ = self._ask(descriptor, request, limits, only_schema=False)
-        yield from self._read(stream, limits)
+
+        def read() -> Generator[pa.RecordBatch, None, None]:
+            stream, _ = self._ask(descriptor, request, limits, only_schema=False)
+            yield from self._read(stream, limits)
+
+        yield from _again_if_killed(read)
 
     def _read(self, stream: pa.RecordBatchReader, limits: RawLimits) -> Iterator[pa.RecordBatch]:
         at_end = False
@@ -183,14 +192,38 @@ class DecodingProcess:
             return late
         if status in (OUT_OF_MEMORY, -signal.SIGABRT):  # C++ aborts where it cannot raise
             return DecodingRefused("decoding it took more memory than is allowed", "memory_bytes")
-        if status in _BY_SYSTEM:
-            name = signal.Signals(-status).name
-            return DecodingRefused(f"the system ended the process that decodes it by {name}: is memory left?", MACHINE)
+        if status == -signal.SIGKILL:
+            return _Killed("the system killed the process that decodes it")
+        if status == -signal.SIGTERM:
+            return DecodingRefused("the system ended the process that decodes it by SIGTERM", MACHINE)
         if status is not None and status < 0:
             return DecodingRefused(
                 f"decoding it ended its process by {signal.Signals(-status).name}; repair or remove the file"
             )
         return DecodingRefused(f"the process that decodes it ended early ({error!r}); repair or remove the file")
+
+
+class _Killed(DecodingRefused):
+    """The system killed the process, as it does if no memory is left. No limit of the process ends it so."""
+
+
+def _again_if_killed(read: Callable[[], Generator[_Item, None, None]]) -> Iterator[_Item]:
+    """Yield what `read` yields. If its process is killed, read once more in another one, and yield the rest.
+
+    Another process may have taken the memory. But a file whose process is killed twice is refused, because it would
+    stop all other files for good.
+    """
+    num_yielded = 0
+    for is_last in (False, True):
+        try:
+            with closing(read()) as items:
+                for item in islice(items, num_yielded, None):
+                    num_yielded += 1
+                    yield item
+            return
+        except _Killed as killed:
+            if is_last:
+                raise DecodingRefused(f"{killed.reason} twice, as if no memory is left: {_LESS_MEMORY}") from killed
 
 
 @cache
