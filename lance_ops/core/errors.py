@@ -28,6 +28,7 @@ __all__ = [
     "MissingPackage",
     "ObjectNotFound",
     "PlanOutdated",
+    "RawFileNotAsListed",
     "RawFileRefused",
     "RawFileTooLarge",
     "ReadTooLarge",
@@ -119,6 +120,10 @@ class RawFileRefused(InvalidInput):
 
     def __reduce__(self) -> tuple[type[RawFileRefused], tuple[str, str]]:
         return type(self), (self.path, self.reason)
+
+
+class RawFileNotAsListed(RawFileRefused):
+    """A raw file that is gone, or that changed, since it was listed: list it again."""
 
 
 class RawFileTooLarge(RawFileRefused):

@@ -128,6 +128,7 @@ def test_no_error_of_this_library_shows_the_password_of_a_url(name: str) -> None
         "ChecksumMismatch": (url, 0, 1),
         "AlertNotSent": (url, url),
         "MissingPackage": (url, url, None, url),
+        "RawFileNotAsListed": (url, url),
         "RawFileRefused": (url, url),
         "RawFileTooLarge": (url, url, "rows", 1),
     }

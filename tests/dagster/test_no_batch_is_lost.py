@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 
 from lance_ops.cli import app
 from lance_ops.dagster import batch_states
+from lance_ops.maintenance.ingest import raw_files
+from lance_ops.maintenance.ingest.raw_locations import ListedFile, open_local
 from tests.dagster.deployment import LANDED, Deploy, Deployment, values
 
 pytestmark = pytest.mark.dagster
@@ -91,6 +94,28 @@ def test_every_good_row_is_there_once_and_every_bad_file_is_named(
     deployment.land("d6", range(60, 62))
     deployment.tick(raise_on_error=False)
     assert states(deployment) == told | {"d5": "ingested", "d6": "ingested"}, "a mended batch is asked for again"
+
+
+@pytest.mark.parametrize("num_reads", [0, 1], ids=["for its columns", "for its rows"])
+def test_a_file_that_is_gone_for_a_moment_is_asked_for_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, num_reads: int
+) -> None:
+    opened: list[str] = []
+
+    def gone_once(path: str, listed: ListedFile | None) -> int:
+        opened.append(os.path.basename(path))
+        if path.endswith("b.parquet") and opened.count("b.parquet") == num_reads + 1:
+            raise FileNotFoundError(errno.ENOENT, "No such file")
+        return open_local(path, listed)
+
+    monkeypatch.setattr(raw_files, "open_local", gone_once)
+    deployment.land("a", range(3))
+    deployment.land("b", range(3, 5))
+    deployment.tick(raise_on_error=False)
+    assert states(deployment) == {"a": "ingested", "b": "failed"}
+    deployment.tick()
+    assert states(deployment) == {"a": "ingested", "b": "ingested"}
+    assert deployment.data.count_rows() == 5
 
 
 @pytest.mark.parametrize(("num_landed", "said"), [(2, "1 more batch: --limit"), (3, "2 more batches: --limit")])

@@ -204,7 +204,7 @@ def test_a_file_that_is_gone_from_its_store_sets_aside_its_own_batch(
     memory.rm(names[1].removeprefix("memory:/"))
     found = given(dataset_uri, one_each(*files))
     assert found.ingested == ("a",)
-    assert "b.csv: it is not in its store any more" in found.refused["b"]
+    assert "b.csv: it is not there any more" in found.refused["b"]
 
 
 def test_tasks_without_a_refused_batch_run_once(uri: str, folder: Path) -> None:

@@ -13,7 +13,7 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from lance_ops.core.errors import RawFileRefused
+from lance_ops.core.errors import RawFileNotAsListed, RawFileRefused
 from lance_ops.maintenance.ingest import (
     RawFile,
     RawReader,
@@ -104,8 +104,32 @@ def test_a_local_file_that_changes_after_it_was_found_is_refused(tmp_path: Path,
         if is_open:
             next(rows)
         path.write_text("x\n1\n2\n")
-        with pytest.raises(RawFileRefused, match="a.csv.*it changed after it was listed"):
+        with pytest.raises(RawFileNotAsListed, match="a.csv.*it changed after it was listed"):
             list(rows)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["file", "folder"])
+@pytest.mark.parametrize("is_open", [False, True], ids=["before it is opened", "while it is read"])
+def test_a_local_file_that_is_moved_after_it_was_found_is_not_as_listed(
+    tmp_path: Path, whole: bool, is_open: bool
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.csv").write_text("x\n1\n")
+    file = found_file(str(folder / "a.csv"), {}, str(folder))
+    with RawReader({}, HERE) as reader:
+        rows = reader.batches(file)
+        if is_open:
+            next(rows)
+        if whole:
+            folder.rename(tmp_path / "out")
+        else:
+            (folder / "a.csv").rename(tmp_path / "out.csv")
+        if is_open and not whole:
+            assert list(rows) == [], "the open file is as it was listed"
+        else:
+            with pytest.raises(RawFileNotAsListed, match="a.csv: it (is not there any more|changed)"):
+                list(rows)
 
 
 def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
@@ -122,7 +146,10 @@ def test_a_file_of_a_store_that_changes_after_it_was_found_is_refused(tmp_path: 
     with RawReader({}, HERE) as reader:
         assert [batch.num_rows for batch in reader.batches(file)] == [1]
         memory.pipe(path, b"x\n2\n")
-        with pytest.raises(RawFileRefused, match="a.csv: it changed after it was listed"):
+        with pytest.raises(RawFileNotAsListed, match="a.csv: it changed after it was listed"):
+            list(reader.batches(file))
+        memory.rm(path)
+        with pytest.raises(RawFileNotAsListed, match="a.csv: it is not there any more"):
             list(reader.batches(file))
 
 

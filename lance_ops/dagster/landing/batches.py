@@ -143,19 +143,22 @@ def _record_quarantined(
     """Record the batches that are in the table and those that were set aside; return the failure that names the latter.
 
     It also names the `lost` batches, whose files are gone, and the `lacking` ones with the reasons: they wait, and are
-    asked for again when nothing of them is set aside. The run fails, so that its partitions show which batches are
+    asked for again when nothing of them is set aside. A batch that was not as it was listed is not recorded as set
+    aside, because it may come back with the same content. The run fails, so that its partitions show which batches are
     missing. If a run succeeds, Dagster records all of its partitions.
     """
     lacking = lacking or {}
     names = DatasetNames(config.name)
+    passing = {key: result.refused[key] for key in result.not_as_listed}
+    refused = {key: reason for key, reason in result.refused.items() if key not in passing}
     ingested = {key: of_batch for key, of_batch in metadata.items() if key not in result.refused}
     _record_ingested(context, names, ingested, result)
-    for key, reason in result.refused.items():
+    for key, reason in refused.items():
         known = {name: value for name, value in metadata[key].items() if name != "lance/replayed"}
         context.log_event(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
-    report_checks(context, config, ingested.keys(), result.refused)
+    report_checks(context, config, ingested.keys(), refused)
     num_wanted = len(metadata) + len(lost) + len(lacking)
     told = [f"{_no_such_files(config, lost, num_wanted)}."] if lost else []
     if lacking:
@@ -163,16 +166,21 @@ def _record_quarantined(
             f"{len(lacking)} of {num_wanted} batches are not complete and wait; the sensor asks for each again when "
             f"nothing of it is set aside:\n{named_with_reasons(lacking)}"
         )
-    if result.refused:
+    if passing:
         told.append(
-            f"{len(result.refused)} of {num_wanted} batches are set aside. Mend or remove these files; a mended one is "
+            f"{len(passing)} of {num_wanted} batches were not as they were listed; the sensor asks for each again as "
+            f"it is then:\n{named_with_reasons(passing)}"
+        )
+    if refused:
+        told.append(
+            f"{len(refused)} of {num_wanted} batches are set aside. Mend or remove these files; a mended one is "
             "asked for again. After a change of the declaration or of the table, ask for "
-            f"each with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(result.refused)}"
+            f"each with dg launch --job {names.of('ingest')} --partition KEY:\n{named_with_reasons(refused)}"
         )
     if ingested:
         told.append("All other batches are in the table.")
     # Alerts of batches that were set aside tell of these alone, so a run that misses others is told as a failed one.
-    of_run = {} if lost or lacking else {REFUSED_OF_RUN: dg.MetadataValue.json(dict(result.refused))}
+    of_run = {} if lost or lacking or passing else {REFUSED_OF_RUN: dg.MetadataValue.json(refused)}
     return dg.Failure("\n".join(told), metadata=of_run, allow_retries=False)
 
 

@@ -27,6 +27,7 @@ from lance_ops.committers import open_root
 from lance_ops.core.errors import (
     DatasetAlreadyExists,
     InvalidInput,
+    RawFileNotAsListed,
     RawFileRefused,
     RetryableConflict,
     SchemaMismatch,
@@ -75,12 +76,14 @@ _CONFLICT_RETRIES = 10
 class WrittenFiles:
     """The fragments that a task wrote, not yet in any version, and the number of rows of each raw file.
 
-    `refused` has the batches whose files are in no fragment, each with the reason.
+    `refused` has the batches whose files are in no fragment, each with the reason. `not_as_listed` are those of them
+    of which a file is gone or changed.
     """
 
     fragments: tuple[Fragment, ...]
     rows_by_file: Mapping[str, int]
     refused: Mapping[str, str] = field(default_factory=dict)
+    not_as_listed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,9 @@ class IngestResult:
     """What an ingestion did; `version` is None if the table already held every batch.
 
     `replaced` are those of the ingested batches whose rows of before left the table. `refused` are the batches that
-    were set aside, each with the reason, which names file, column and value. `merged` counts what a merge by key did;
-    `num_rows` are the rows of the raw files, as without a merge.
+    were set aside, each with the reason, which names file, column and value. `not_as_listed` are those of them of which
+    a file was gone or had changed when it was read: a new listing tells whether they can be ingested. `merged` counts
+    what a merge by key did; `num_rows` are the rows of the raw files, as without a merge.
     """
 
     version: int | None
@@ -101,6 +105,7 @@ class IngestResult:
     replaced: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     merged: MergeCounts | None = None
+    not_as_listed: tuple[str, ...] = ()
 
 
 def ingest(
@@ -141,23 +146,31 @@ def ingest(
 
     retries = _CONFLICT_RETRIES if version is None else 0
     refused: dict[str, str] = {}
+    not_as_listed: set[str] = set()
+
+    def with_refused(result: IngestResult) -> IngestResult:
+        reasons = _passing_reasons(schemas)
+        passing = [key for key, reason in refused.items() if key in not_as_listed or reason in reasons]
+        return replace(result, refused=refused, not_as_listed=tuple(passing))
+
     while True:
         plan, refused = plan_others(refused, version)
         if plan is None:
-            return IngestResult(None, 0, 0, (), (), refused=refused)
+            return with_refused(IngestResult(None, 0, 0, (), ()))
         try:
             with nullcontext() if plan.snapshot is None else pinned_if_at_risk(plan.snapshot, plan.snapshot):
-                outcomes, found = _run(plan, runner)
+                outcomes, found, passing = _run(plan, runner)
                 refused |= found
+                not_as_listed |= passing
                 if found and _abandon_if_schema_differs(plan, outcomes, partial(plan_others, refused)):
                     continue
                 result = commit_ingest(plan.without(found), outcomes, runner)
-            return replace(result, refused=refused)
+            return with_refused(result)
         except (RetryableConflict, DatasetAlreadyExists, VersionNotFound):
             # Another run ingested a batch, created the table, or removed the planned version.
             if not retries:
                 raise
-            retries, refused = retries - 1, {}
+            retries, refused, not_as_listed = retries - 1, {}, set()
         finally:
             if plan.stage is not None:
                 _store_of(plan).clear_or_leave()
@@ -186,13 +199,20 @@ def _columns_of(schema: Schema) -> list[tuple[str, str]]:
     return sorted((field.name.lower(), str(field.type)) for field in plain_schema(schema))
 
 
-def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str]]:
-    """Return the outcomes of all tasks, and the refused batches, of which no row is in them.
+def _passing_reasons(schemas: FoundSchemas) -> set[str]:
+    """Return the reasons of the files that were not as they were listed when their columns were read."""
+    return {str(error) for error in schemas.refused.values() if isinstance(error, RawFileNotAsListed)}
+
+
+def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str], set[str]]:
+    """Return the outcomes of all tasks, the refused batches, of which no row is in them, and those not as listed.
 
     A batch may have files in several tasks. Those that wrote files of a refused batch run again without it.
     """
     store = _store_of(plan)
-    tasks, outcomes, refused = list(plan.tasks), [WrittenFiles((), {})] * len(plan.tasks), dict[str, str]()
+    tasks, outcomes = list(plan.tasks), [WrittenFiles((), {})] * len(plan.tasks)
+    refused: dict[str, str] = {}
+    not_as_listed: set[str] = set()
     todo = list(range(len(tasks)))
     while todo:
         chosen = [tasks[number] for number in todo]
@@ -206,12 +226,13 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
         for number, outcome in zip(todo, done, strict=True):
             outcomes[number], tasks[number] = outcome, tasks[number].without(outcome.refused)
             refused.update(outcome.refused)
+            not_as_listed |= outcome.not_as_listed
         tainted = [number for number, task in enumerate(tasks) if not refused.keys().isdisjoint(task.batch_keys)]
         for number in tainted:
             discard(store, outcomes[number])
             outcomes[number], tasks[number] = WrittenFiles((), {}), tasks[number].without(refused)
         todo = [number for number in tainted if tasks[number].files]
-    return outcomes, refused
+    return outcomes, refused, not_as_listed
 
 
 def execute(task: IngestTask) -> WrittenFiles:
@@ -220,9 +241,11 @@ def execute(task: IngestTask) -> WrittenFiles:
     Where a batch is bad, no file is read more than twice: once to find all bad batches, and once to be written.
     """
     refused: dict[str, str] = {}
+    not_as_listed: frozenset[str] = frozenset()
     while (written := _write_files(task.without(refused))).refused:
         refused |= written.refused
-    return replace(written, refused=refused)
+        not_as_listed |= written.not_as_listed
+    return replace(written, refused=refused, not_as_listed=not_as_listed)
 
 
 def _write_files(task: IngestTask) -> WrittenFiles:
@@ -230,6 +253,7 @@ def _write_files(task: IngestTask) -> WrittenFiles:
     store = open_root(task.uri, task.storage_options).store
     rows_by_file: dict[str, int] = {}
     refused: dict[str, str] = {}
+    not_as_listed: set[str] = set()
     with (
         RawReader(task.raw_storage_options, task.reading) as reader,
         FragmentWriter(store, task.schema, task.file_version, task.limits) as writer,
@@ -245,7 +269,11 @@ def _write_files(task: IngestTask) -> WrittenFiles:
                 if not refused:
                     writer.abort()
                 refused[key] = str(error)
-        return WrittenFiles((), {}, refused) if refused else WrittenFiles(tuple(writer.finish()), rows_by_file)
+                if isinstance(error, RawFileNotAsListed):
+                    not_as_listed.add(key)
+        if refused:
+            return WrittenFiles((), {}, refused, frozenset(not_as_listed))
+        return WrittenFiles(tuple(writer.finish()), rows_by_file)
 
 
 def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Runner | None = None) -> IngestResult:

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import IO, Any
 
+from lance_ops.core.errors import RawFileNotAsListed
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.ingest.raw_limits import CUT_BYTES, DecodingRefused, RawLimits, RawRequest
 from lance_ops.maintenance.ingest.raw_locations import CHANGED, StatedFile, failures_of_store, remote_file_system
+from lance_ops.maintenance.ingest.raw_names import shown_uri
 
 __all__ = ["StoredFile"]
 
@@ -57,12 +59,12 @@ class StoredFile:
         target.flush()
 
     def check_is(self, stated: StatedFile) -> None:
-        """Raise `DecodingRefused` if the store states something else of the file by now: a copy may be of that."""
+        """Raise `RawFileNotAsListed` if the store states something else of the file by now: a copy may be of that."""
         with failures_of_store(self.uri, self.storage_options):
             filesystem, path = remote_file_system(self.uri, self.storage_options)
             now = StatedFile.of(filesystem.info(path))
         if not stated.is_same(now):
-            raise DecodingRefused(CHANGED)
+            raise RawFileNotAsListed(shown_uri(self.uri), CHANGED)
 
     def copy_schema(self, target: IO[bytes], request: RawRequest, limits: RawLimits) -> RawRequest:
         """Copy the bytes that tell the schema, and return the request with which to read them."""

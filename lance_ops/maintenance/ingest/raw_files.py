@@ -21,6 +21,7 @@ from lance_ops.core.errors import (
     InvalidInput,
     LanceOpsError,
     ObjectNotFound,
+    RawFileNotAsListed,
     RawFileRefused,
     RawFileTooLarge,
     StoreError,
@@ -76,6 +77,7 @@ RAW_ENDINGS = (*_FORMATS, *_COMPRESSIONS, *_NOT_READ)
 """What the name of a raw file may end with: a format, and after that of a text a compression."""
 
 _IS_FOLDER = "it is a folder: name each of its files"
+_IS_GONE = "it is not there any more; put it back, or leave it out"
 _NO_MOMENT = datetime.fromtimestamp(0, UTC)
 """Stands for the modification time of a local file that is no date."""
 
@@ -138,9 +140,9 @@ class RawReading:
 class RawReader:
     """Reads raw files, one after the other, in one thread. Its process, if it has one, starts with the first file.
 
-    Every method raises `RawFileRefused` for a file that is gone or cannot be read in its ending's format, and
-    `RawFileTooLarge` for one beyond a limit. A failure of this machine, such as a full disk, says nothing about the
-    file: it is a `StoreError`.
+    Every method raises `RawFileRefused` for a file that cannot be read in its ending's format, `RawFileNotAsListed` for
+    one that is gone or changed, and `RawFileTooLarge` for one beyond a limit. A failure of this machine, such as a full
+    disk, says nothing about the file: it is a `StoreError`.
     """
 
     def __init__(self, storage_options: Mapping[str, str], reading: RawReading | None = None) -> None:
@@ -244,7 +246,7 @@ class RawReader:
             allowed = getattr(self._limits, refusal.limit)
             raise RawFileTooLarge(name, refusal.reason, refusal.limit, allowed) from refusal
         except ObjectNotFound as error:
-            raise RawFileRefused(name, "it is not in its store any more; put it back, or leave it out") from error
+            raise RawFileNotAsListed(name, _IS_GONE) from error
         except LanceOpsError:
             raise
         except OSError as error:  # of the local copy, or of the process that decodes
@@ -280,6 +282,9 @@ class RawReader:
 def _descriptor_of(path: str, file: RawFile) -> int:
     try:
         return open_local(path, file.listed)
+    except FileNotFoundError as error:
+        kind = RawFileRefused if file.listed is None else RawFileNotAsListed
+        raise kind(shown_uri(file.uri), f"{_IS_GONE} ({error.strerror})") from error
     except OSError as error:
         if lacks_resources(error):
             raise

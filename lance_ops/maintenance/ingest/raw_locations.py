@@ -31,6 +31,7 @@ from lance_ops.core.errors import (
     InvalidInput,
     LanceOpsError,
     ObjectNotFound,
+    RawFileNotAsListed,
     RawFileRefused,
     StoreError,
     StoreUnreachable,
@@ -233,8 +234,8 @@ def failures_of_store(uri: str, storage_options: Mapping[str, str]) -> Iterator[
 def open_local(path: str, listed: ListedFile | None) -> int:
     """Open a local file for reading and return its descriptor.
 
-    Raises `RawFileRefused` if it is no regular file, if it is reached through a link that may not be followed, or if it
-    is not the file that was listed.
+    Raises `RawFileRefused` if it is no regular file, or if it is reached through a link that may not be followed, and
+    `RawFileNotAsListed` if it is not the file that was listed.
     """
     try:
         descriptor = os.open(path, _FILE) if listed is None or listed.follow_links else _open_beneath(listed)
@@ -272,13 +273,17 @@ def _open_beneath(listed: ListedFile) -> int:
 
 
 def check_is_as_listed(path: str, listed: ListedFile, descriptor: int) -> None:
-    """Raise `RawFileRefused` if an open file is another one than was listed, or changed since."""
+    """Raise `RawFileNotAsListed` if an open file is another one than was listed, or changed since."""
     status = os.fstat(descriptor)
     is_same = (status.st_size, status.st_mtime_ns) == (listed.size_bytes, listed.modified_ns)
-    if is_same and _inode(os.stat(listed.folder)) == listed.folder_inode:
+    try:
+        folder = os.stat(listed.folder)
+    except FileNotFoundError as error:
+        raise RawFileNotAsListed(path, CHANGED) from error
+    if is_same and _inode(folder) == listed.folder_inode:
         is_same = _inode(status) == listed.inode
     if not is_same:
-        raise RawFileRefused(path, CHANGED)
+        raise RawFileNotAsListed(path, CHANGED)
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:
