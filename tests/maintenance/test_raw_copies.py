@@ -150,7 +150,7 @@ def test_a_first_row_longer_than_what_is_read_of_a_text_is_refused(
     stored(content)
     with (
         RawReader({}, RawReading(isolated=False)) as reader,
-        pytest.raises(RawFileRefused, match="its first row has more than 1,048,576 bytes"),
+        pytest.raises(RawFileRefused, match="its first 2,097,152 bytes have no line end; put each row on a line"),
     ):
         reader.schema(RawFile(f"s3://in/{name}", len(content), "t"))
 

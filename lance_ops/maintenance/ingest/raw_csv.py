@@ -154,7 +154,7 @@ def _types_by_form(batch: pa.RecordBatch | None, text: TextReading, floats: Sequ
         kinds = [pa.float64()] if name in floats else [kind for form, kind in forms if form and len(cells)]
         kind = next((each for each in kinds if _fits(cells, each, text)), None)
         if kind is not None:
-            found[name] = _type_of_digits(cells, text) if kind == pa.float64() else kind
+            found[name] = _type_of_numbers(cells, text) if kind == pa.float64() else kind
     return found
 
 
@@ -166,7 +166,7 @@ def _fits(cells: pa.Array, kind: pa.DataType, text: TextReading) -> bool:
     return True
 
 
-def _type_of_digits(cells: pa.Array, text: TextReading) -> pa.DataType:
+def _type_of_numbers(cells: pa.Array, text: TextReading) -> pa.DataType:
     """Return float64 for numbers, or for whole numbers of which int64 does not hold one a type that keeps their digits.
 
     Decimals have at most 38 digits, so longer numbers stay text.

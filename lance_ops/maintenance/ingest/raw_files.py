@@ -93,7 +93,7 @@ class RawFile:
     size_bytes: int
     token: str
     listed: ListedFile | None = field(default=None, compare=False, repr=False)
-    """How a local file was listed; the reader then refuses another file, a changed one, and links unless they count."""
+    """How a local file was listed. The reader refuses another file, a changed one, and a link not to be followed."""
     stated: StatedFile | None = field(default=None, compare=False, repr=False)
     """What a store stated of the file; the reader refuses the rows of a file of which it states something else."""
 

@@ -73,7 +73,7 @@ def decode_json(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a file of JSON lines, or of one array of rows."""
     source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes, source.is_cut)
-    names = list(_names_within(request.lead)) if request.lead is not None and request.any_case else []
+    names = list(_names_at_any_depth(request.lead)) if request.lead is not None and request.any_case else []
     keys = check_json(source, limits, names, in_all_rows=request.ignore_others)
     if request.lead is None:
         with pa.json.open_json(source.open()) as first:
@@ -166,23 +166,23 @@ def _with_digits(source: RawSource, schema: pa.Schema) -> pa.Schema:
     if not _holds_floats(schema):
         return schema
     rows = [value for _, value in _values(replace(source, is_cut=True))]
-    return pa.schema(list(_type_of_digits(pa.struct(schema), rows)))
+    return pa.schema(list(_type_with_digits(pa.struct(schema), rows)))
 
 
 def _holds_floats(fields: Iterable[pa.Field]) -> bool:
     return any(pt.is_float64(each.type) or _holds_floats(_fields_of(each.type)) for each in fields)
 
 
-def _type_of_digits(kind: pa.DataType, values: list[Any]) -> pa.DataType:
+def _type_with_digits(kind: pa.DataType, values: list[Any]) -> pa.DataType:
     """Return the type with decimals for whole numbers; of fractions, and beyond 38 digits, float64 stays."""
     if pt.is_struct(kind):
         rows = [each for each in values if isinstance(each, dict)]
         return pa.struct(
-            [child.with_type(_type_of_digits(child.type, [row.get(child.name) for row in rows])) for child in kind]
+            [child.with_type(_type_with_digits(child.type, [row.get(child.name) for row in rows])) for child in kind]
         )
     if pt.is_list(kind):
         items = [item for each in values if isinstance(each, list) for item in each]
-        return pa.list_(kind.value_field.with_type(_type_of_digits(kind.value_type, items)))
+        return pa.list_(kind.value_field.with_type(_type_with_digits(kind.value_type, items)))
     given = [each for each in values if each is not None]
     if not pt.is_float64(kind) or not all(isinstance(each, int) for each in given):
         return kind
@@ -195,7 +195,7 @@ def _as_spelled(source: RawSource, lead: pa.Schema, names: Mapping[bytes, str]) 
     Refuses a file that spells one field in two ways. Only lines with such keys are parsed.
     """
     alike: defaultdict[str, set[str]] = defaultdict(set)
-    for name in (*_names_within(lead), *names.values()):
+    for name in (*_names_at_any_depth(lead), *names.values()):
         alike[name.lower()].add(name)
     several = {name for name, spellings in alike.items() if len(spellings) > 1}
     marks = [re.escape(key) for key, name in names.items() if name.lower() in several]
@@ -250,11 +250,11 @@ def _type_respelled(kind: pa.DataType, names: Mapping[tuple[str, ...], str], pat
     return kind
 
 
-def _names_within(fields: Iterable[pa.Field]) -> Iterator[str]:
+def _names_at_any_depth(fields: Iterable[pa.Field]) -> Iterator[str]:
     """Yield the names of fields and of those within them."""
     for each in fields:
         yield each.name
-        yield from _names_within(_fields_of(each.type))
+        yield from _names_at_any_depth(_fields_of(each.type))
 
 
 def _fields_of(kind: pa.DataType) -> list[pa.Field]:

@@ -203,7 +203,7 @@ class RawSource:
                 return pa.BufferReader(start)
         end = max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
         if not end:
-            raise DecodingRefused(f"its first row has more than {BLOCK_BYTES:,} bytes")
+            raise DecodingRefused(f"its first {CUT_BYTES:,} bytes have no line end; put each row on a line")
         return pa.BufferReader(start[:end])
 
     def _whole(self) -> Any:

@@ -194,22 +194,22 @@ def _types_of_most_first(given: Sequence[tuple[int, pa.Field]]) -> Iterator[tupl
     num_files = Counter(each.type for _, each in given)
     num_alike: Counter[frozenset[str]] = Counter()
     for kind, count in num_files.items():
-        num_alike[_names_within(kind)] += count
+        num_alike[_paths_within(kind)] += count
 
     def rank(found: tuple[int, pa.Field]) -> tuple[int, int]:
-        return -num_alike[_names_within(found[1].type)], -num_files[found[1].type]
+        return -num_alike[_paths_within(found[1].type)], -num_files[found[1].type]
 
     yield from sorted(first.values(), key=rank)
 
 
-def _names_within(kind: pa.DataType, path: str = "") -> frozenset[str]:
+def _paths_within(kind: pa.DataType, path: str = "") -> frozenset[str]:
     """Return the paths of the fields of the structs within a type; none for a type without structs."""
     found: set[str] = set()
     for number in range(kind.num_fields):
         child = kind.field(number)
         below = f"{path}.{child.name}" if pt.is_struct(kind) else path
         found |= {below} if pt.is_struct(kind) else set()
-        found |= _names_within(child.type, below)
+        found |= _paths_within(child.type, below)
     return frozenset(found)
 
 

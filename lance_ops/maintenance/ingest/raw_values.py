@@ -37,6 +37,7 @@ _QUOTED = re.compile(r"'(?:1970-01-01T)?(.*?)'(?= as a scalar| is not a valid|[.
 
 _SHOWN = 100
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE_TYPE = re.compile(r"u?int|decimal\d+\(\d+, 0\)")
 _INTEGER = re.compile(r"[+-]?\d{1,38}")
 
 _SECONDS = pa.timestamp("s")
@@ -135,12 +136,12 @@ def form_option(kind: str) -> str:
 
 
 def _wider_type(shown: str, kind: object) -> str:
-    """Return a type that holds a value which `kind` does not hold. For an integer it keeps every digit."""
+    """Return a type that holds a value which `kind` does not hold. For a whole number it keeps every digit."""
     text = shown.strip("'\" ")
-    if "int" not in str(kind) or not _NUMBER.fullmatch(text):
+    if not _WHOLE_TYPE.match(str(kind)) or not _NUMBER.fullmatch(text):
         return "string"
     if not _INTEGER.fullmatch(text):
-        return "double"
+        return "string" if text.lstrip("+-").isdigit() else "double"
     number = int(text)
     return "int64" if -(2**63) <= number < 2**63 else "uint64" if 0 <= number < 2**64 else "decimal128(38, 0)"
 
