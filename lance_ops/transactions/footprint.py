@@ -92,6 +92,8 @@ class Footprint:
 
     replaces_table: bool = False
     """Whether the operation replaces all fragments, all indices and the schema."""
+    reads_rows: bool = False
+    """Whether the new rows were computed from those of the table."""
     needs_table: bool = True
     """Whether the operation makes no sense after another one replaced the table."""
     is_known: bool = True
@@ -101,6 +103,13 @@ class Footprint:
     def fragments(self) -> frozenset[int]:
         """Every fragment that existed before and is touched for certain."""
         return self.deletes_rows | self.drops | self.moves_rows | self.rewrites | frozenset(self.writes_values)
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether a query of the table may have another answer after the operation."""
+        has_new = self.adds_rows or bool(self.moves_rows or self.writes_values)
+        has_new_shape = self.replaces_table or self.restates_fragments or self.schema or bool(self.metadata_keys)
+        return has_new or has_new_shape or bool(self.loses_rows)
 
     @property
     def loses_rows(self) -> frozenset[int]:

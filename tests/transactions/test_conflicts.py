@@ -56,6 +56,13 @@ def test_a_verdict_reads_as_a_sentence() -> None:
     assert verdict.reason == "fragment 3 left the table"
 
 
+def test_an_overwrite_that_was_computed_from_the_rows_is_compatible_only_with_what_keeps_them() -> None:
+    computed = replace(OVERWRITE, reads_rows=True)
+    found = {kind for kind, each in ONE_OF_EACH.items() if not isinstance(judge(computed, each), Retry)}
+    assert found == {CreateIndex, ReserveFragments, Rewrite, UpdateBases}
+    assert judge(computed, set_config("k")) == Compatible()
+
+
 def test_deletions_in_the_same_fragments_are_rebased_in_these() -> None:
     assert judge(delete(0, 1, 2), delete(2, 1, 5)) == Rebase(frozenset({1, 2}))
 

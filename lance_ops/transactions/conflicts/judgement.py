@@ -104,6 +104,11 @@ def _unknown_operations_conflict_with_all(ours: Footprint, theirs: Footprint) ->
         yield Retry("this library does not know one of the two operations")
 
 
+def _rows_that_ours_was_computed_from_do_not_change(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    if ours.reads_rows and theirs.changes_rows:
+        yield Retry("rows or columns that ours was computed from were changed")
+
+
 def _replacing_the_table_conflicts_only_in_keys(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if ours.replaces_table:
         shared = ours.shared_keys(theirs)
@@ -206,6 +211,7 @@ def _changes_of_one_fragment_are_merged(ours: Footprint, theirs: Footprint) -> I
 
 _RULES: tuple[Callable[[Footprint, Footprint], Iterator[Verdict]], ...] = (
     _unknown_operations_conflict_with_all,
+    _rows_that_ours_was_computed_from_do_not_change,
     _replacing_the_table_conflicts_only_in_keys,
     _a_replaced_table_voids_changes_of_the_old_one,
     _a_key_is_set_by_one_of_two,

@@ -22,12 +22,17 @@ __all__ = ["Overwrite"]
 
 @dataclass(frozen=True)
 class Overwrite(Operation):
-    """Replace schema and fragments, drop all indices, and merge config; fragment and row ids continue to count up."""
+    """Replace schema and fragments, drop all indices, and merge config; fragment and row ids continue to count up.
+
+    `reads_rows` says that the new rows were computed from those of the read version. It is in no file: only a commit
+    asks for it, because the rows must not have changed since.
+    """
 
     fragments: tuple[Fragment, ...]
     schema: Schema
     config_upsert_values: Mapping[str, str] = field(default_factory=dict)
     initial_bases: tuple[BasePath, ...] = ()
+    reads_rows: bool = False
 
     wire_name = "overwrite"
     creates_table = True
@@ -52,7 +57,14 @@ class Overwrite(Operation):
 
     def footprint(self) -> Footprint:
         keys = frozenset(("config", key) for key in self.config_upsert_values)
-        return Footprint(replaces_table=True, needs_table=False, schema=True, adds_rows=True, keys=keys)
+        return Footprint(
+            replaces_table=True,
+            reads_rows=self.reads_rows,
+            needs_table=False,
+            schema=True,
+            adds_rows=True,
+            keys=keys,
+        )
 
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         is_new = manifest.version == 0
