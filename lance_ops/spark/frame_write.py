@@ -25,6 +25,7 @@ from lance_ops.api import LanceDataset, dataset
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, WrongType
 from lance_ops.core.json import text_schema
+from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
 from lance_ops.core.schema import SchemaMode
 from lance_ops.runners import Job, ReportProgress
@@ -35,9 +36,21 @@ from lance_ops.spark.session_kind import check_is_running
 from lance_ops.spark.translation import arrow_schema_of, cast_to, session_case_rule, session_types
 from lance_ops.transactions import remove_files_of_job
 
-__all__ = ["create_table", "write", "write_with"]
+__all__ = ["Written", "create_table", "write", "write_with"]
 
 _VERBS: Mapping[WriteMode, str] = {"append": "append to", "overwrite": "overwrite", "create": "create"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """The version that a write has made; None if it made none."""
+
+    options: SourceOptions
+    version: int | None
+
+    def opened(self) -> LanceDataset:
+        """Open that version, or the newest one. Raises `VersionNotFound` if clean-up has removed it meanwhile."""
+        return dataset(self.options.path, self.version, storage_options=self.options.storage_options)
 
 
 def write(
@@ -67,7 +80,8 @@ def write(
     """
     texts = {name: _text(name, value) for name, value in options.items()}
     given = storage_options or {}
-    return write_with(frame, fspath(uri), mode, texts, given, grows_by='schema_mode="add"', on_progress=on_progress)
+    written = write_with(frame, fspath(uri), mode, texts, given, grows_by='schema_mode="add"', on_progress=on_progress)
+    return written.opened()
 
 
 def write_with(
@@ -81,9 +95,10 @@ def write_with(
     exact: bool = False,
     computed_from: Snapshot | None = None,
     on_progress: ReportProgress | None = None,
-) -> LanceDataset:
+) -> Written:
     """Write a DataFrame as `write` does, with options as text. Their names may be anything that a user has written.
 
+    Nothing is read after the commit: an error of it would look like one of the write, which must not run again then.
     `grows_by` is the setting, as the user writes it, that lets the schema grow; errors name it where that helps. With
     `exact` a number that the table's type would round is refused. `computed_from` is as in `plan_write`.
     """
@@ -106,14 +121,14 @@ def write_with(
     )
     path, given = plan.options.path, plan.options.storage_options
     if plan.done:
-        return dataset(path, storage_options=given)
+        return Written(plan.options, None)
     remove = partial(remove_files_of_job, open_root(path, given).store)
     job = Job.on(_VERBS[mode], public_uri(path), plan.read_version, remove_files=remove)
     fitting = cast_to(frame, types_for(text_schema(plan.schema.to_arrow_storage(), pa.string())))
     written = map_rows(fitting, plan.write, job, plan.discard, on_progress)
     fragments = [fragment for of_task in written for fragment in of_task]
     version = plan.commit(fragments, WorkerTasks(frame.sparkSession, on_progress=on_progress))
-    return dataset(path, version, storage_options=given)
+    return Written(plan.options, version)
 
 
 def create_table(

@@ -70,8 +70,8 @@ class WritePlan:
     `options` have the URI of the table's root, which means the same in every process. `read_version` is None if the
     write creates the table. `done` means that this write is a replay and has nothing to do. `change` is what the
     table's schema needs first to become `schema`. `hint` tells how the table would grow to fit rows that do not fit it.
-    Numbers are rounded to the table's types as Spark rounds them, unless the write is `exact`. `conflict_retries` says
-    how often the rows to replace are searched again.
+    Numbers are rounded to the table's types as Spark rounds them, unless the write is `exact`. With `is_computed` the
+    rows were computed from the read version, and replace rows of this version alone.
     """
 
     options: SourceOptions
@@ -83,7 +83,7 @@ class WritePlan:
     change: SchemaChange | None = None
     hint: str = ""
     exact: bool = False
-    conflict_retries: int = _CONFLICT_RETRIES
+    is_computed: bool = False
 
     def write(self, batches: Iterable[pa.RecordBatch], time_zone: str = "UTC") -> list[Fragment]:
         """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column.
@@ -189,12 +189,12 @@ class WritePlan:
                     raise RetryableConflict(f"{snapshot.uri}: another writer committed batch {self.options.batch!r}")
         if self.options.replace_where is not None:
             condition = self.options.replace_where
-            retries = self.conflict_retries
+            retries = 0 if self.is_computed else _CONFLICT_RETRIES
             made = changing.replace_matching(snapshot, condition, pending, runner, self._properties, retries)
         else:
             made = writing.commit_operation(
                 snapshot,
-                transactions.Overwrite(pending.fragments, schema, self.options.config)
+                transactions.Overwrite(pending.fragments, schema, self.options.config, reads_rows=self.is_computed)
                 if self.mode == "overwrite"
                 else transactions.Append(pending.fragments),
                 properties=self._properties,
@@ -240,9 +240,9 @@ def plan_write(
     those of `schema` that are not stay so. `grows_by` is the setting, as the user writes it, that lets the schema grow;
     errors name it where that helps. With `exact` a number that the table's type would round is refused. `after_casts`
     returns the schema that the rows have after Spark's casts to a table's schema. None: Spark casts nothing.
-    `computed_from` is the version that the rows were computed from: the write replaces rows of this version alone, and
-    its commit raises `TooManyConcurrentWriters` if another writer has changed them. By default it is the newest
-    version, and after such a change the rows to replace are searched again.
+    `computed_from` is the version that the rows were computed from: the write replaces rows of this version alone. Its
+    commit raises `RetryableConflict` or `TooManyConcurrentWriters` if another writer has changed them. By default it is
+    the newest version, and after such a change the rows to replace are searched again.
 
     Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
     stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
@@ -286,9 +286,16 @@ def plan_write(
     _check_names_rows(options.replace_where, rows)
     may_grow = grows_by is not None and options.schema_mode is None and not replaces_all
     hint = f"; or {grows_by} {growth}" if may_grow and (growth := _growth(snapshot, schema, options)) else ""
-    retries = _CONFLICT_RETRIES if computed_from is None else 0
     plan = WritePlan(
-        options, snapshot.version, table, version, mode, change=change, hint=hint, exact=exact, conflict_retries=retries
+        options,
+        snapshot.version,
+        table,
+        version,
+        mode,
+        change=change,
+        hint=hint,
+        exact=exact,
+        is_computed=computed_from is not None,
     )
     # Casting zero rows shows an impossible cast before a task starts.
     with _with_hint(hint):

@@ -88,6 +88,52 @@ def test_an_overwrite_from_the_table_itself_keeps_what_another_writer_changed(
     assert {row[0]: row[1] for row in stored(lake)} == {number: number + 1 for number in range(10)} | changed
 
 
+@pytest.mark.parametrize("when", ["before the plan", "before the commit"])
+@pytest.mark.parametrize("change", ["update", "append", "compaction"])
+def test_a_replacement_from_the_table_itself_keeps_what_another_writer_changed(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, when: str, change: str
+) -> None:
+    uri, ran = lake / "numbers.lance", list[str]()
+    place, name = (frame_write, "plan_write") if when == "before the plan" else (WritePlan, "commit")
+    go_on = getattr(place, name)
+
+    def overtaken(*args: Any, **named: Any) -> Any:
+        ran.append(when)
+        if len(ran) == 1 and change == "update":
+            LanceDataset(uri).update({"x": "500"}, "id = 2")
+        elif len(ran) == 1 and change == "append":
+            write_dataset(pa.table({"id": [99], "x": pa.array([9], pa.int32()), "s": ["z"]}), uri, mode="append")
+        elif len(ran) == 1:
+            LanceDataset(uri).optimize.compact_files()
+        return go_on(*args, **named)
+
+    monkeypatch.setattr(place, name, overtaken)
+    run("CREATE OR REPLACE TABLE numbers USING lance AS SELECT id, x + 1 AS x FROM numbers")
+    changed = {"update": {2: 501}, "append": {99: 10}, "compaction": {}}[change]
+    assert dict(stored(lake)) == {number: number + 1 for number in range(10)} | changed
+    assert len(ran) == 1 + bool(changed)
+
+
+@pytest.mark.parametrize(
+    "head", ["INSERT OVERWRITE numbers", "CREATE OR REPLACE TABLE numbers USING lance AS"], ids=["insert", "create"]
+)
+def test_a_statement_whose_version_clean_up_removes_after_the_commit_runs_once(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, head: str
+) -> None:
+    uri = lake / "numbers.lance"
+    commit = WritePlan.commit
+
+    def overtaken(*args: Any, **named: Any) -> Any:
+        made = commit(*args, **named)
+        LanceDataset(uri).delete("id = 9")
+        LanceDataset(uri).cleanup_old_versions(retain_versions=1)
+        return made
+
+    monkeypatch.setattr(WritePlan, "commit", overtaken)
+    run(f"{head} SELECT id, x + 1 AS x, s FROM numbers")
+    assert {row[0]: row[1] for row in stored(lake)} == {number: number + 1 for number in range(9)}
+
+
 def test_an_overwrite_by_other_rows_runs_its_query_once(run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = lake / "numbers.lance"
     commit, ran = WritePlan.commit, list[str]()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
 from lance_ops.api.namespaces import TableDescription
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import WriteMode, options_of_properties
 from lance_ops.spark.frame_write import create_table, write_with
 from lance_ops.spark.sql_access.queries import lance_query, run_query
@@ -63,14 +64,41 @@ def _create_table(statement: Statement) -> DataFrame | None:
             declared = declared_columns(columns or "")
             create_table(statement.tables.session, declared, table.location, mode, options, table.storage_options)
         else:
-            rows, given = run_query(query, statement.tables.for_query_to_write()), table.storage_options
-            write_with(rows, table.location, mode, options, given, on_progress=statement.on_progress)
+            _create_from_query(statement, table, query, mode, options)
     except DatasetAlreadyExists:
         if not keep:
             raise DatasetAlreadyExists(
                 f"{table.location}: CREATE OR REPLACE TABLE writes a new version with other columns"
             ) from None
     return statement.nothing()
+
+
+def _create_from_query(
+    statement: Statement, table: TableDescription, query: str, mode: WriteMode, options: Mapping[str, str]
+) -> None:
+    """Make a table of a query's rows, or replace one. A query that reads the replaced table reads one version of it.
+
+    If another writer has changed this version before the commit, the query runs again on the newest one.
+    """
+
+    def attempt(current: Snapshot | None) -> None:
+        tables = statement.tables if current is None else statement.tables.reading(current)
+        tables = tables.for_query_to_write()
+        rows = run_query(query, tables)
+        write_with(
+            rows,
+            table.location,
+            mode,
+            options,
+            table.storage_options,
+            computed_from=current if current is not None and tables.has_read(current.uri) else None,
+            on_progress=statement.on_progress,
+        )
+
+    if mode == "overwrite" and _is_there(statement, table):
+        statement.retried(statement.tables.open(table), attempt)
+    else:
+        attempt(None)
 
 
 def _options(statement: Statement, table: TableDescription) -> dict[str, str]:
