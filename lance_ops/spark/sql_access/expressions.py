@@ -14,9 +14,24 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.sql_access.dialect import parse
 from lance_ops.spark.sql_access.words import Reader
 
-__all__ = ["conjunct_texts", "conjuncts", "parse_expression", "sides_of_equality", "unused_name", "with_qualifiers"]
+__all__ = [
+    "CLOCK_OR_COLUMN",
+    "conjunct_texts",
+    "conjuncts",
+    "parse_expression",
+    "sides_of_equality",
+    "unused_name",
+    "with_qualifiers",
+]
 
 _BEFORE_EXPRESSION = "SELECT "
+
+CLOCK_OR_COLUMN = (exp.CurrentDate, exp.CurrentTimestamp)
+"""What sqlglot makes of `current_date` and `current_timestamp`, with and without brackets.
+
+Without brackets Spark takes such a word for a column, where one of that name is there. Of the other words of the clock
+without brackets sqlglot makes columns.
+"""
 
 
 def parse_expression(text: str) -> exp.Expr:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.records import dataclass
-from lance_ops.spark.sql_access.expressions import conjuncts
+from lance_ops.spark.sql_access.expressions import CLOCK_OR_COLUMN, conjuncts
 from lance_ops.spark.sql_access.words import CLOCK_WORDS, Kind, Word
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, row_column
 
@@ -268,7 +268,7 @@ class QueryNeeds:
 
         sqlglot takes it for the function in any case.
         """
-        return self._has_clock_without_brackets and condition.find(exp.Func) is not None
+        return self._has_clock_without_brackets and condition.find(*CLOCK_OR_COLUMN) is not None
 
     @cached_property
     def _has_clock_without_brackets(self) -> bool:

@@ -108,6 +108,12 @@ def test_names_that_differ_only_in_case_are_read_together() -> None:
         ("SELECT 1 FROM t TABLESAMPLE (5 ROWS) WHERE a = 1", [], []),
         ("SELECT 1 FROM t AS q(b, a, c, d) WHERE a = 1", [], []),
         ("FROM t |> LIMIT 5 |> WHERE a = 1", [], []),
+        (
+            "SELECT now FROM t, u WHERE t.a > CAST(1 AS INT) AND (t.b = 1 OR t.b > abs(2)) AND u.x > current_date",
+            ["t.a > CAST(1 AS INT)", "t.b = 1 OR t.b > ABS(2)"],
+            [],
+        ),
+        ("SELECT 1 FROM t, u WHERE t.a > now AND t.c < localtimestamp AND u.x > curdate AND t.a > u.x", [], []),
     ],
 )
 def test_conditions_that_every_row_must_meet_are_found(text: str, of_t: list[str], of_u: list[str]) -> None:
