@@ -338,6 +338,26 @@ def test_no_bound_is_pushed_that_a_later_query_may_need_lower(
     assert filters.pop() == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_pushed"),
+    [
+        ("key = concat(:tenant, ':', :id)", True),
+        ("key IN (upper('t1'), '12' || ':30')", True),
+        ("NOT key = 'it''s 8:30'", True),
+        ("key = CAST('8:30' AS TIMESTAMP)", False),
+        ("key = date_format('8:30', 'yyyy')", False),
+        ("at > concat(:id, ':30')", False),
+    ],
+)
+def test_a_text_that_may_be_a_time_of_day_is_one_only_where_it_is_cast(
+    spark: SparkSession, tmp_path: Path, filters: list[Any], condition: str, is_pushed: bool
+) -> None:
+    at = pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))
+    write_dataset(pa.table({"key": ["a:7", "12:30"], "at": at}), tmp_path / "t.lance")
+    sql(spark, f"SELECT key FROM t WHERE {condition}", {"tenant": "a", "id": "7"}, namespace=tmp_path)
+    assert (filters.pop()[0] is not None) is is_pushed
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_moment_in_a_list_is_compared_alike_as_a_literal_and_as_a_parameter(
     spark: SparkSession, moments: Path, in_zone: Callable[[str], None], filters: list[Any], ansi: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -59,18 +60,24 @@ _RISING = {
 }
 """Words of expressions that never fall while the clock goes on, if nothing is subtracted from the clock's value."""
 
+_CAST_NO_TEXT = {
+    *("true", "false", "and", "is", "not", "or", "if", "case", "when", "then", "else", "end"),
+    *("concat", "concat_ws", "lower", "upper", "lcase", "ucase", "lpad", "rpad", "substring", "substr", "trim"),
+    *("ltrim", "rtrim", "replace", "repeat", "greatest", "least", "coalesce", "nvl", "ifnull", "nullif"),
+}
+"""Words of expressions that cast no text to a moment, if none of their arguments is one."""
+
 _KNOWN = {
     *_RISING,
     *_TYPES,
-    *("try_cast", "true", "false", "and", "is", "not", "or", "if", "case", "when", "then", "else", "end"),
+    *_CAST_NO_TEXT,
+    "try_cast",
     *("to_date", "try_to_date", "to_timestamp", "try_to_timestamp", "to_timestamp_ntz", "to_timestamp_ltz"),
     *("make_date", "make_timestamp", "make_timestamp_ntz", "make_timestamp_ltz", "make_interval", "make_dt_interval"),
     *("make_ym_interval", "timestampadd", "datediff", "date_diff", "months_between", "next_day", "date_from_unix_date"),
     *("timestamp_seconds", "timestamp_millis", "timestamp_micros", "from_utc_timestamp", "to_utc_timestamp"),
     *("convert_timezone", "dayofmonth", "dayofweek", "dayofyear", "weekday", "weekofyear", "date_format", "unix_date"),
-    *("concat", "concat_ws", "lower", "upper", "lcase", "ucase", "lpad", "rpad", "substring", "substr", "trim"),
-    *("ltrim", "rtrim", "replace", "repeat", "abs", "round", "floor", "ceil", "ceiling", "pow", "power", "mod"),
-    *("greatest", "least", "coalesce", "nvl", "ifnull", "nullif"),
+    *("abs", "round", "floor", "ceil", "ceiling", "pow", "power", "mod"),
 }
 _SIGNS = set("()+-*/%,.|:")
 _RISING_SIGNS = set("()+-,")
@@ -112,14 +119,20 @@ _FORMS: tuple[tuple[type[DataType], Mapping[str, str]], ...] = (
 class Constant:
     """What Spark made of a constant: its type, and its values by what they are compared with.
 
-    `never_falls` says that a later value is never less than an earlier one, apart from a change of the clock of the
-    session's zone.
+    `depends_on_clock` says that its value does; `names_time` that only a cast of it to a moment may: a text such as
+    `08:30`, which means today. `never_falls` says that a later value is never less than an earlier one, apart from a
+    change of the clock of the session's zone.
     """
 
     kind: DataType
     values: Mapping[str, Any]
     depends_on_clock: bool
+    names_time: bool
     never_falls: bool
+
+    def depends_on_clock_beside(self, column: pa.DataType) -> bool:
+        """Return whether a comparison with a column of this type depends on the clock."""
+        return self.depends_on_clock or (self.names_time and (pt.is_timestamp(column) or pt.is_date(column)))
 
     def value(self, column: pa.DataType, *, in_utc: bool) -> Any:
         """Return the value for a comparison with a column of this type in Spark; None if Spark casts the column."""
@@ -141,6 +154,7 @@ class _Text:
 
     text: str
     depends_on_clock: bool
+    names_time: bool
     never_falls: bool
 
 
@@ -155,8 +169,8 @@ class EvaluatedConstants:
 
     @property
     def any_depends_on_clock(self) -> bool:
-        """Whether a constant depends on the clock."""
-        return any(constant.depends_on_clock for constant in self._found.values())
+        """Whether a constant depends on the clock, or may by a cast."""
+        return any(constant.depends_on_clock or constant.names_time for constant in self._found.values())
 
     def find(self, node: exp.Expr) -> Constant | None:
         """Return what Spark made of a constant; None if it was not evaluated."""
@@ -179,7 +193,9 @@ class EvaluatedConstants:
             return
         for (node, each), field, values in zip(texts.items(), frame.schema, rows, strict=True):
             if values:
-                self._found[node] = Constant(field.dataType, values, each.depends_on_clock, each.never_falls)
+                self._found[node] = Constant(
+                    field.dataType, values, each.depends_on_clock, each.names_time, each.never_falls
+                )
 
     @staticmethod
     def _values(frame: DataFrame) -> list[dict[str, Any]]:
@@ -209,19 +225,23 @@ class EvaluatedConstants:
     def _made(self, text: str, words: Sequence[Word]) -> _Text:
         names = [word.value.lower() for word in words if word.kind is Kind.NAME]
         clocks = [at for at, word in enumerate(words) if word.kind is Kind.NAME and word.value.lower() in CLOCK_WORDS]
-        given = [self._args.get(word.value) for colon, word in pairwise(words) if colon.value == ":"]
+        parameters = [word for colon, word in pairwise(words) if colon.value == ":"]
+        given = [self._args.get(word.value) for word in parameters]
         texts = [word.value for word in words if word.kind is Kind.TEXT]
-        names_moment = any(isinstance(each, str) and _MOMENTS_OF_CLOCK.search(each) for each in (*texts, *given))
+        names_time = any(isinstance(each, str) and _MOMENTS_OF_CLOCK.search(each) for each in (*texts, *given))
+        functions = {word.value.lower() for word in words if word.kind is Kind.NAME and word not in parameters}
+        has_moment = any(each is not None and not isinstance(each, str | int | float | Decimal) for each in given)
+        casts_no_text = _CAST_NO_TEXT.issuperset(functions) and not has_moment
         never_falls = (
             len(clocks) == 1
-            and not names_moment
+            and not names_time
             and _RISING.issuperset(names)
             # A unit with a bracket behind it is a function of a part of a moment, which begins anew.
             and not any(word.value.lower() in _UNITS and bracket.value == "(" for word, bracket in pairwise(words))
             and all(word.kind is not Kind.SIGN or word.value in _RISING_SIGNS for word in words)
             and all(word.value != "-" for word in words[: clocks[0]])
         )
-        return _Text(text, bool(clocks) or names_moment, never_falls)
+        return _Text(text, bool(clocks) or (names_time and not casts_no_text), names_time, never_falls)
 
     def _candidates(self) -> Iterator[Sequence[Word]]:
         """Yield the words of each text that may be one side of a comparison."""

@@ -37,6 +37,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build, either
 from lance_ops.core.schema import Schema
 from lance_ops.spark.sql_access.conditions.evaluated_constants import Constant, EvaluatedConstants
+from lance_ops.spark.sql_access.expressions import CLOCK_OR_COLUMN
 from lance_ops.spark.sql_access.words import CLOCK_WORDS
 from lance_ops.spark.translation import CaseRule, pushed_predicate, schema_for_spark
 
@@ -130,7 +131,7 @@ class ConditionTranslation:
             for side in sides:
                 if side is columns[0] or side.find(exp.Column, exp.Query) is not None:
                     continue
-                if not (self._has_column_of_clock and side.find(exp.Func)):
+                if not (self._has_column_of_clock and side.find(*CLOCK_OR_COLUMN)):
                     try:
                         self._plain_value(side, kind)
                     except _Untranslatable:
@@ -140,8 +141,12 @@ class ConditionTranslation:
         """Return whether a condition compares with a constant that depends on the clock."""
         if self._constants is None or not self._constants.any_depends_on_clock:
             return False
-        found = (self._constants.find(node) for node in condition.walk())
-        return any(constant is not None and constant.depends_on_clock for constant in found)
+        names = {column.name for column in condition.find_all(exp.Column)}
+        kinds = [
+            self._shape.field(found).type for name in names if (found := self._case_rule.find(name, self._shape.names))
+        ]
+        constants = [found for node in condition.walk() if (found := self._constants.find(node)) is not None]
+        return any(constant.depends_on_clock_beside(kind) for constant in constants for kind in kinds)
 
     def predicate(self, condition: exp.Expr) -> Predicate | None:
         """Return the predicate that is true for exactly the rows for which Spark's condition is; None if unknown.
@@ -219,7 +224,7 @@ class ConditionTranslation:
         is_within = False
         if found is None and pt.is_date32(kind) and filter_ in _WITHIN_DAY:
             found, is_within = constant.values.get("day"), not constant.values.get("is_midnight")
-        if constant.depends_on_clock and self._later:
+        if constant.depends_on_clock_beside(kind) and self._later:
             if (
                 found is None
                 or not constant.never_falls
@@ -281,7 +286,7 @@ class ConditionTranslation:
             return self._plain_value(node, kind)
         except _Untranslatable:
             constant = self._constant(node)
-        if (constant.depends_on_clock and self._later) or not _is_of_kind(constant.kind, kind):
+        if (constant.depends_on_clock_beside(kind) and self._later) or not _is_of_kind(constant.kind, kind):
             raise _Untranslatable
         return _fitting(constant.value(kind, in_utc=self._in_utc), constant.kind, kind)
 
