@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -46,6 +46,7 @@ from lance_ops.maintenance.ingest.raw_locations import (
     batch_token,
     check_is_as_listed,
     content_token,
+    etag_of,
     failures_of_store,
     local_path,
     moment_of,
@@ -295,12 +296,19 @@ def _failure_of_machine(name: str, reason: str) -> StoreError:
     return StoreError(f"raw file {name}: this machine could not read it, whatever is in it: {reason}; try again")
 
 
-def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None = None) -> RawFile:
+def found_file(
+    uri: str,
+    storage_options: Mapping[str, str],
+    beneath: str | None = None,
+    *,
+    listed: Mapping[str, Any] | None = None,
+) -> RawFile:
     """Return a raw file that a path or a URI names, with its size and a token of its content.
 
     The token is the ETag of an object store, or the size and the time of its modification, as in a landing folder. With
     `beneath`, a local file must be in that folder and be no link; `RawReader` refuses a link on the way when it opens
-    the file. In both, `~` is the home folder then.
+    the file. In both, `~` is the home folder then. `listed` is what the caller's listing of a store has just stated of
+    the file: with an ETag it is enough, and the store is not asked again.
 
     Raises `RawFileRefused` for a folder, for a local file that cannot be looked at, and for one whose store does not
     say how long it is or when it changes; and `ObjectNotFound` or `StoreError` for another one of a store.
@@ -322,8 +330,10 @@ def found_file(uri: str, storage_options: Mapping[str, str], beneath: str | None
         token = content_token(status.st_size, moment_of(status.st_mtime) or _NO_MOMENT, None)
         return RawFile(path, status.st_size, token, listed)
     with failures_of_store(uri, storage_options):
-        filesystem, path = remote_file_system(uri, storage_options)
-        info = filesystem.info(path)
+        filesystem, path = remote_file_system(uri, storage_options, looks_anew=listed is None)
+        # Of what stands for an ETag, a listing may state other digits than another request.
+        is_enough = listed is not None and etag_of(listed) is not None and listed.get("size") is not None
+        info = listed if listed is not None and is_enough else filesystem.info(path)
     if info.get("type") == "directory":
         raise RawFileRefused(shown_uri(uri), _IS_FOLDER)
     stated = StatedFile.of(info)

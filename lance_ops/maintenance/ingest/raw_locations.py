@@ -143,11 +143,11 @@ def absolute_uri(uri: str) -> str:
     return uri if path is None or os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
-def remote_file_system(uri: str, storage_options: Mapping[str, object]) -> tuple[Any, str]:
+def remote_file_system(uri: str, storage_options: Mapping[str, object], *, looks_anew: bool = True) -> tuple[Any, str]:
     """Return the fsspec file system of a URI, which the scheme and the authority alone decide, and the path in it.
 
-    A process shares file systems, and many answer from what they listed before: this one has forgotten it. Raises
-    `InvalidInput` for a text that is no URI of a store.
+    A process shares file systems, and many answer from what they listed before: this one has forgotten it, unless
+    `looks_anew` is false. Raises `InvalidInput` for a text that is no URI of a store.
     """
     found = _STORE.match(uri)
     if found is None:
@@ -155,7 +155,8 @@ def remote_file_system(uri: str, storage_options: Mapping[str, object]) -> tuple
     kind = get_filesystem_class(found["scheme"])
     options = {**kind._get_kwargs_from_urls(found[0]), **storage_options}
     filesystem = kind(**options)
-    filesystem.invalidate_cache()
+    if looks_anew:
+        filesystem.invalidate_cache()
     return filesystem, kind._strip_protocol(uri)
 
 

@@ -7,7 +7,8 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame
 
@@ -122,15 +123,15 @@ def _copy_into(statement: Statement) -> DataFrame | None:
         else:
             raise reader.error("FILEFORMAT, FORMAT_OPTIONS or COPY_OPTIONS")
     opened = statement.tables.open(table)
-    uris = _matching_files(source, kind, statement.raw_storage_options)
+    found = _matching_files(source, kind, statement.raw_storage_options)
     options = IngestOptions(
-        reading=RawReading(text=_text_reading(of_format, _formats(uris, kind))),
+        reading=RawReading(text=_text_reading(of_format, _formats([*found], kind))),
         case_sensitive=statement.case_rule is CaseRule.SENSITIVE,
         **_parsed("copy option", of_copy, _OF_COPY),
     )
     done = ingest(
         opened.uri,
-        _batches(uris, statement.raw_storage_options),
+        _batches(found, statement.raw_storage_options),
         storage_options=opened.snapshot.storage_options,
         raw_storage_options=statement.raw_storage_options,
         options=options,
@@ -179,25 +180,30 @@ def _parsed(what: str, given: Mapping[str, str], known: Mapping[str, _Option], o
     return found
 
 
-def _batches(uris: Sequence[str], storage_options: Mapping[str, str]) -> list[IngestBatch]:
+_Found: TypeAlias = Mapping[str, Mapping[str, Any] | None]
+"""What a listing of a store stated of each file, by URI; None for a file that was not listed there."""
+
+
+def _batches(found: _Found, storage_options: Mapping[str, str]) -> list[IngestBatch]:
     """Return a batch for each file; raise `InvalidInput` for two files of one name."""
     by_name: dict[str, str] = {}
-    for uri in uris:
+    for uri in found:
         other = by_name.setdefault(uri.rpartition("/")[2], uri)
         if other != uri:
             raise InvalidInput(
                 f"COPY INTO: {public_uri(other)} and {public_uri(uri)} have one name, by which a file is ingested "
                 "once: rename one"
             )
-    return [IngestBatch(name, (found_file(uri, storage_options),)) for name, uri in by_name.items()]
+    files = {name: found_file(uri, storage_options, listed=found[uri]) for name, uri in by_name.items()}
+    return [IngestBatch(name, (file,)) for name, file in files.items()]
 
 
-def _matching_files(source: str, kind: str | None, storage_options: Mapping[str, str]) -> list[str]:
+def _matching_files(source: str, kind: str | None, storage_options: Mapping[str, str]) -> _Found:
     """Return the files that a URI names or a pattern matches, but for hidden ones, as in Spark.
 
-    A file is hidden if its name begins with `_` or `.`, or the name of a folder beneath the pattern's part without
-    signs: a job keeps its uncommitted files in such a folder. Of a folder these are its own files, of the format if one
-    is stated. Raises `InvalidInput` if there is none.
+    A file is hidden if its name is, or the name of a folder beneath the pattern's part without signs: a job keeps its
+    uncommitted files in such a folder. Of a folder these are its own files, of the format if one is stated. Raises
+    `InvalidInput` if there is none.
     """
     path = local_path(source)
     is_folder = os.path.isdir(path) if path is not None else _is_remote_folder(source, storage_options)
@@ -205,19 +211,20 @@ def _matching_files(source: str, kind: str | None, storage_options: Mapping[str,
         above = (path or source).rstrip("/")
         source, path = f"{source.rstrip('/')}/*", None if path is None else f"{glob.escape(above)}/*"
     elif not _MAGIC.search(source) or (path is not None and os.path.exists(path)):
-        return [source]
+        return {source: None}
     else:
         above = _folder_above(path or source)
     if path is not None:
-        found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
+        found: _Found = {name: None for name in glob.glob(path, recursive=True) if os.path.isfile(name)}
     else:
         found = _matching_remote_files(source, storage_options)
-    shown = sorted(uri for uri in found if not _is_hidden(uri.removeprefix(above)))
+    pattern = "*" if is_folder else (path or source).removeprefix(above)
+    shown = sorted(uri for uri in found if not _is_hidden(uri.removeprefix(above), pattern))
     if is_folder and kind is not None:
         shown = [uri for uri in shown if _has_format(uri, kind)]
     if not shown:
         raise InvalidInput(f"COPY INTO: no file matches {public_uri(source)}")
-    return shown
+    return {uri: found[uri] for uri in shown}
 
 
 def _folder_above(pattern: str) -> str:
@@ -225,8 +232,14 @@ def _folder_above(pattern: str) -> str:
     return _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")[0]
 
 
-def _is_hidden(path: str) -> bool:
-    return any(segment.startswith(("_", ".")) for segment in path.split("/"))
+def _is_hidden(path: str, pattern: str) -> bool:
+    """Return whether a name in the path is hidden, as `_temporary` or `.staging`, unless the pattern has it.
+
+    The folder `_year=2026` of a partition is not.
+    """
+    named = [name for name in pattern.split("/") if name.startswith(("_", "."))]
+    hidden = (name for name in path.split("/") if name.startswith(".") or (name.startswith("_") and "=" not in name))
+    return any(not any(fnmatchcase(name, each) for each in named) for name in hidden)
 
 
 def _has_format(uri: str, kind: str) -> bool:
@@ -248,14 +261,14 @@ def _is_remote_folder(uri: str, storage_options: Mapping[str, str]) -> bool:
         return False
 
 
-def _matching_remote_files(pattern: str, storage_options: Mapping[str, str]) -> list[str]:
+def _matching_remote_files(pattern: str, storage_options: Mapping[str, str]) -> _Found:
     """Return URIs that begin as the pattern does, up to its last folder without a sign of a pattern."""
     folder = _folder_above(pattern)
     with failures_of_store(pattern, storage_options):
         filesystem, path = remote_file_system(pattern, storage_options)
         above = remote_file_system(folder, storage_options)[1].rstrip("/")
         listed = filesystem.glob(path, detail=True)
-        return [folder + name[len(above) :] for name, info in listed.items() if info.get("type") != "directory"]
+        return {folder + name[len(above) :]: info for name, info in listed.items() if info.get("type") != "directory"}
 
 
 COPY_STATEMENTS = ((("COPY", "INTO"), _copy_into),)

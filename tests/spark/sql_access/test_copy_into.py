@@ -23,8 +23,10 @@ from lance_ops.core.errors import (
     SchemaMismatch,
     UnsupportedFeature,
 )
+from lance_ops.maintenance import ingested_batches
 from lance_ops.runners import InThreads
 from lance_ops.spark import sql, use_namespace
+from lance_ops.spark.sql_access import copy_into
 from tests.pickling_runner import PicklingRunner
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
@@ -192,6 +194,55 @@ def test_files_that_jobs_have_not_committed_stay_out_unless_their_folder_is_name
     assert run(f"COPY INTO seen FROM '{lake}/in/**/*.csv'")[1:] == (2, 2)
     assert run(f"COPY INTO seen FROM 'memory://{lake.name}/in/**/*.csv'")[1:] == (2, 2)
     assert run(f"COPY INTO seen FROM '{lake}/in/_temporary/*/*.csv'")[1:] == (1, 1)
+
+
+def test_folders_of_partitions_and_hidden_names_that_the_pattern_has_come_in(run: Any, lake: Path) -> None:
+    for name in ("_year=2026/a.csv", "day/_export/b.csv", "day/_export/_temporary/c.csv", "day/_exported/d.csv"):
+        (lake / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (lake / "in" / name).write_text("id\n1\n")
+    assert run(f"COPY INTO seen FROM '{lake}/in/**/*.csv'")[1:] == (1, 1)
+    assert run(f"COPY INTO seen FROM '{lake}/in/*/_export/**/*.csv'")[1:] == (1, 1)
+    assert run(f"COPY INTO seen FROM 'file://{lake}/in/*/_exp*/*.csv'")[1:] == (1, 1)
+    batches = ingested_batches(LanceDataset(lake / "seen.lance").snapshot)
+    assert sorted(batches) == ["a.csv", "b.csv", "d.csv"]
+
+
+@pytest.mark.parametrize("has_etags", [True, False])
+def test_a_listed_store_is_not_asked_again_for_each_file(
+    run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch, has_etags: bool
+) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe({f"/{lake.name}/in/{number}.csv": b"id\n1\n" for number in range(5)})
+    asked: list[str] = []
+    info, find, forget = type(memory).info, type(memory).find, type(memory).invalidate_cache
+
+    def noted(self: Any, path: str, **options: Any) -> Any:
+        asked.append(path)
+        return info(self, path, **options)
+
+    def with_etags(self: Any, *args: Any, **options: Any) -> Any:
+        listed = find(self, *args, **options)
+        return {name: {**each, "ETag": name} for name, each in listed.items()} if has_etags else listed
+
+    def forgotten(self: Any, path: str | None = None) -> None:
+        asked.append("anew")
+        forget(self, path)
+
+    monkeypatch.setattr(type(memory), "info", noted)
+    monkeypatch.setattr(type(memory), "find", with_etags)
+    monkeypatch.setattr(type(memory), "invalidate_cache", forgotten)
+    planned: list[Any] = []
+
+    def plan(uri: str, batches: list[Any], **options: Any) -> Any:
+        planned.extend(batches)
+        raise InvalidInput("planned")
+
+    monkeypatch.setattr(copy_into, "ingest", plan)
+    with pytest.raises(InvalidInput, match="planned"):
+        run(f"COPY INTO seen FROM 'memory://{lake.name}/in/*.csv'")
+    assert [batch.key for batch in planned] == [f"{number}.csv" for number in range(5)]
+    assert sum(path.endswith(".csv") for path in asked) == (0 if has_etags else 5)
+    assert 1 <= asked.count("anew") <= 2
 
 
 def test_a_statement_that_cannot_mean_what_it_says_is_refused(run: Any, lake: Path) -> None:
