@@ -29,9 +29,9 @@ _MODULES = {
     "IngestedBatch": "batch_ledger",
     "batch_properties": "batch_ledger",
     "ingested_batches": "batch_ledger",
+    "last_numbered_batch": "batch_ledger",
     "taken_out_batches": "batch_ledger",
     "tokens_of": "batch_ledger",
-    "last_numbered_batch": "batch_ledger",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

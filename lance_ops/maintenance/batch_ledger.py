@@ -188,6 +188,8 @@ def _that_count(events: Iterable[BatchEvent], version: int) -> Iterator[BatchEve
         yield event
         if event.back_to is not None:
             version = event.back_to
+        if not version:  # the table was empty, so no older event counts
+            return
 
 
 def _events(snapshot: Snapshot) -> list[BatchEvent]:
