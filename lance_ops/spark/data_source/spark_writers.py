@@ -89,10 +89,27 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     @without_frames(of_stream=True)
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commit a micro-batch unless it has no rows or is a repeat; a repeat's files are left to clean-up."""
+        """Commit a micro-batch unless it has no rows or is a repeat; a repeat's files are left to clean-up.
+
+        The files of a micro-batch that is refused are deleted: no commit of them is attempted.
+        """
         fragments = _fragments(messages)
         if not fragments:
             return
+        try:
+            plan = self._planned(messages, batchId)
+        except Exception:
+            self._plan.discard(fragments)
+            raise
+        if plan is not None:
+            plan.commit(fragments)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Remove what failed tasks' siblings wrote."""
+        _abort(self._plan, messages)
+
+    def _planned(self, messages: Sequence[WriterCommitMessage | None], number: int) -> WritePlan | None:
+        """Return the plan that commits a micro-batch as it was written; None if it is a repeat."""
         query = self._query or next(
             (message.query for message in messages if isinstance(message, FragmentsWritten) and message.query), None
         )
@@ -102,17 +119,13 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
                 "the same when the stream restarts"
             )
         plan = plan_write(self._options, self._schema)
-        if _is_repeat(plan, query, batchId):
-            return
+        if _is_repeat(plan, query, number):
+            return None
         if any(isinstance(message, FragmentsWritten) and message.schema != plan.schema for message in messages):
             raise SchemaMismatch(
                 f"{self._options.path}: the table's schema changed during the micro-batch: start again"
             )
-        replace(plan, options=replace(plan.options, batch=f"{query}/{batchId}")).commit(fragments)
-
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Remove what failed tasks' siblings wrote."""
-        _abort(self._plan, messages)
+        return replace(plan, options=replace(plan.options, batch=f"{query}/{number}"))
 
 
 def _is_repeat(plan: WritePlan, query: str, number: int) -> bool:
@@ -138,7 +151,9 @@ def _is_repeat(plan: WritePlan, query: str, number: int) -> bool:
         raise InvalidInput(
             f"{options.path}: version {last.version} has micro-batch {last.number} of query {query!r}, and Spark "
             f"writes micro-batch {number}: the stream's checkpoint was lost or replaced by an older copy. Start with a "
-            "new checkpoint, give option 'query' another name, and begin the stream behind the rows that the table has"
+            "new checkpoint, give option 'query' another name, and begin the stream behind the rows that the table "
+            f"has. Or a DataFrame was written with option 'batch' '{query}/{last.number}': then only give option "
+            "'query' a name that no batch begins with"
         )
     return last.number == number
 
