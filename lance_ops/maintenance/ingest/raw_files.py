@@ -301,14 +301,14 @@ def found_file(
     storage_options: Mapping[str, str],
     beneath: str | None = None,
     *,
-    listed: Mapping[str, Any] | None = None,
+    entry: Mapping[str, Any] | None = None,
 ) -> RawFile:
     """Return a raw file that a path or a URI names, with its size and a token of its content.
 
     The token is the ETag of an object store, or the size and the time of its modification, as in a landing folder. With
     `beneath`, a local file must be in that folder and be no link; `RawReader` refuses a link on the way when it opens
-    the file. In both, `~` is the home folder then. `listed` is what the caller's listing of a store has just stated of
-    the file: with an ETag it is enough, and the store is not asked again.
+    the file. In both, `~` is the home folder then. `entry` is the file's in a listing of its store that the caller
+    has just made: with an ETag it is enough, and the store is not asked again.
 
     Raises `RawFileRefused` for a folder, for a local file that cannot be looked at, and for one whose store does not
     say how long it is or when it changes; and `ObjectNotFound` or `StoreError` for another one of a store.
@@ -330,10 +330,10 @@ def found_file(
         token = content_token(status.st_size, moment_of(status.st_mtime) or _NO_MOMENT, None)
         return RawFile(path, status.st_size, token, listed)
     with failures_of_store(uri, storage_options):
-        filesystem, path = remote_file_system(uri, storage_options, looks_anew=listed is None)
-        # Of what stands for an ETag, a listing may state other digits than another request.
-        is_enough = listed is not None and etag_of(listed) is not None and listed.get("size") is not None
-        info = listed if listed is not None and is_enough else filesystem.info(path)
+        filesystem, path = remote_file_system(uri, storage_options, looks_anew=entry is None)
+        # Without an ETag the token is of a time, and a listing may state other fractions of a second than a look-up.
+        is_enough = entry is not None and etag_of(entry) is not None and entry.get("size") is not None
+        info = entry if entry is not None and is_enough else filesystem.info(path)
     if info.get("type") == "directory":
         raise RawFileRefused(shown_uri(uri), _IS_FOLDER)
     stated = StatedFile.of(info)

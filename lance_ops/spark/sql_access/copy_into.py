@@ -194,7 +194,7 @@ def _batches(found: _Found, storage_options: Mapping[str, str]) -> list[IngestBa
                 f"COPY INTO: {public_uri(other)} and {public_uri(uri)} have one name, by which a file is ingested "
                 "once: rename one"
             )
-    files = {name: found_file(uri, storage_options, listed=found[uri]) for name, uri in by_name.items()}
+    files = {name: found_file(uri, storage_options, entry=found[uri]) for name, uri in by_name.items()}
     return [IngestBatch(name, (file,)) for name, file in files.items()]
 
 

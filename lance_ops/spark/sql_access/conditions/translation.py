@@ -145,7 +145,7 @@ class ConditionTranslation:
         kinds = [
             self._shape.field(found).type for name in names if (found := self._case_rule.find(name, self._shape.names))
         ]
-        constants = [found for node in condition.walk() if (found := self._constants.find(node)) is not None]
+        constants = [each for node in condition.walk() if (each := self._constants.find(node)) is not None]
         return any(constant.depends_on_clock_beside(kind) for constant in constants for kind in kinds)
 
     def predicate(self, condition: exp.Expr) -> Predicate | None:
