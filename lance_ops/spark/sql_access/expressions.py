@@ -12,12 +12,13 @@ from sqlglot import exp
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.spark.sql_access.dialect import parse
-from lance_ops.spark.sql_access.words import Reader
+from lance_ops.spark.sql_access.words import Reader, clocks_without_brackets, split_words
 
 __all__ = [
     "CLOCK_OR_COLUMN",
     "conjunct_texts",
     "conjuncts",
+    "names_in",
     "parse_expression",
     "sides_of_equality",
     "unused_name",
@@ -48,6 +49,12 @@ def parse_expression(text: str) -> exp.Expr:
     found = tree.expressions[0]
     assert isinstance(found, exp.Expr)
     return found
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names in an expression that may be those of columns, and words as `current_date` that may be."""
+    columns = parse_expression(text).find_all(exp.Column)
+    return {part.name for column in columns for part in column.parts} | {*clocks_without_brackets(split_words(text))}
 
 
 def with_qualifiers(text: str, qualifier: Callable[[exp.Column], str | None]) -> str:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.records import dataclass
 from lance_ops.spark.sql_access.expressions import CLOCK_OR_COLUMN, conjuncts
-from lance_ops.spark.sql_access.words import CLOCK_WORDS, Kind, Word
+from lance_ops.spark.sql_access.words import Word, clocks_without_brackets
 from lance_ops.spark.translation import ROW_COLUMN_TYPES, CaseRule, row_column
 
 __all__ = ["QueryNeeds", "is_of_cte", "name_parts"]
@@ -272,11 +272,7 @@ class QueryNeeds:
 
     @cached_property
     def _has_clock_without_brackets(self) -> bool:
-        followers = [*(word.value for word in self.words[1:]), ""]
-        return any(
-            word.kind is Kind.NAME and word.value.lower() in CLOCK_WORDS and follower != "("
-            for word, follower in zip(self.words, followers, strict=True)
-        )
+        return bool(clocks_without_brackets(self.words))
 
     def _is_about(self, condition: exp.Expr, table: exp.Expr, select: exp.Select, names: Sequence[str]) -> bool:
         """Return whether each column of a condition is one of the table for certain."""

@@ -6,7 +6,7 @@ A statement is read by its words, so that the conditions and queries in it stay 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from lance_ops.core.errors import InvalidInput
@@ -19,6 +19,7 @@ __all__ = [
     "Kind",
     "Reader",
     "Word",
+    "clocks_without_brackets",
     "split_words",
     "text_literal",
 ]
@@ -81,6 +82,17 @@ class Word:
 def split_words(text: str) -> list[Word]:
     """Return the words of a text, comments left out; raise `InvalidInput` for a quote or comment that does not end."""
     return list(_words(text))
+
+
+def clocks_without_brackets(words: Sequence[Word]) -> list[str]:
+    """Return the words of the clock, as `current_date`, that mean a column where one of that name is there."""
+    values = [word.value for word in words]
+    around = zip(words, ["", *values], [*values[1:], ""], strict=False)
+    return [
+        word.value
+        for word, before, after in around
+        if word.kind is Kind.NAME and word.value.lower() in CLOCK_WORDS and before != "." and after != "("
+    ]
 
 
 def _words(text: str) -> Iterator[Word]:

@@ -153,6 +153,14 @@ def test_a_computed_column_takes_parameters(run: Any, lake: Path) -> None:
         run("ALTER TABLE numbers ADD COLUMN w AS (id + :more)")
 
 
+def test_a_computed_column_reads_a_column_that_is_named_as_the_clock(run: Any, lake: Path) -> None:
+    run("CREATE TABLE days (id BIGINT, `current_date` BIGINT) USING lance")
+    run("INSERT INTO days VALUES (1, 5)")
+    run("ALTER TABLE days ADD COLUMN y AS (current_date + 1)")
+    run("ALTER TABLE days ADD COLUMN z AS (current_date() > DATE '2000-01-01')")
+    assert stored(lake, "days") == [(1, 5, 6, True)]
+
+
 def test_an_index_is_created_and_dropped_as_a_change_of_the_table(run: Any, lake: Path) -> None:
     run("ALTER TABLE numbers CREATE INDEX by_id USING btree (id)")
     run("ALTER TABLE numbers CREATE INDEX IF NOT EXISTS by_id USING btree (id)")

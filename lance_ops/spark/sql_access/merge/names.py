@@ -13,6 +13,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.spark.sql_access.expressions import conjunct_texts, parse_expression, sides_of_equality, with_qualifiers
 from lance_ops.spark.sql_access.merge.clauses import Clause, ClauseKind
 from lance_ops.spark.sql_access.query_needs import name_parts
+from lance_ops.spark.sql_access.words import clocks_without_brackets, split_words
 from lance_ops.spark.translation import CaseRule, quoted_path
 
 __all__ = ["MergeNames"]
@@ -62,9 +63,11 @@ class MergeNames:
 
         A clause for unmatched rows sees the columns of their table alone, as in Spark: where the rows of both tables
         are joined, a column of the other table would be null. Raises `InvalidInput` for a column that is in doubt or is
-        one of the other table, and `UnsupportedFeature` for a subquery.
+        one of the other table, and for a word as `current_date` if a table has a column of that name. Raises
+        `UnsupportedFeature` for a subquery.
         """
         _check_has_no_subquery(text)
+        self._check_clocks_are_no_columns(text)
         return with_qualifiers(text, lambda column: self._missing_qualifier(column, text, kind))
 
     def _missing_qualifier(self, column: exp.Column, text: str, kind: ClauseKind) -> str | None:
@@ -79,6 +82,14 @@ class MergeNames:
             raise InvalidInput(f"SQL on a Lance table: column {column.sql('spark')} of MERGE is in neither table")
         has_qualifier = len(found.path) < len(name_parts(column))
         return None if has_qualifier else quoted_path(self._alias(found.side))
+
+    def _check_clocks_are_no_columns(self, text: str) -> None:
+        for word in clocks_without_brackets(split_words(text)):
+            if self.case_rule.find(word, (*self.schema.names, *self.source_columns)) is not None:
+                raise InvalidInput(
+                    f"SQL on a Lance table: {word} in MERGE may be a column or the clock: write the column with its "
+                    f"table, as {quoted_path(self.source, word)}, and the clock as {word}()"
+                )
 
     def _alias(self, side: Side) -> str:
         return self.target if side == "target" else self.source

@@ -20,9 +20,8 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import SourceOptions, visible_schema
-from lance_ops.spark.sql_access.expressions import parse_expression
+from lance_ops.spark.sql_access.expressions import names_in, parse_expression
 from lance_ops.spark.sql_access.queries import run_query
-from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.row_changes.changed_rows import change_rows
 from lance_ops.spark.sql_access.statement import Statement, TableInStatement, check_has_no_addresses
 from lance_ops.spark.translation import assigned_columns, has_nanoseconds, quoted_path
@@ -86,8 +85,7 @@ def _check_value(statement: Statement, schema: Schema, name: str, text: str) -> 
     if not has_nanoseconds(schema.field(name)):
         return
     fine = tuple(column.name for column in schema.fields if has_nanoseconds(column))
-    read = {part for column in tree.find_all(exp.Column) for part in name_parts(column)}
-    if tree.find(exp.Query) is not None or any(statement.case_rule.find(part, fine) for part in read):
+    if tree.find(exp.Query) is not None or any(statement.case_rule.find(each, fine) for each in names_in(text)):
         raise UnsupportedFeature(
             f"{name} = {text}: Spark cuts the nanoseconds of the values that it reads (write the moment, or use "
             "LanceDataset.update)"

@@ -7,16 +7,14 @@ from collections.abc import Callable
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
-from sqlglot import exp
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.reading import ROW_ADDRESS, ROW_ID
-from lance_ops.spark.sql_access.expressions import parse_expression
+from lance_ops.spark.sql_access.expressions import names_in
 from lance_ops.spark.sql_access.index_statements import INDEX_ALTERATIONS
 from lance_ops.spark.sql_access.queries import run_query
-from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_ALTERATIONS
 from lance_ops.spark.sql_access.shown_tables import COMMENT
 from lance_ops.spark.sql_access.statement import Statement, check_has_no_addresses, read_key
@@ -84,9 +82,7 @@ def _computed_values(statement: Statement, opened: LanceDataset, name: str, expr
     """Return the value that Spark computes for each row, and its address."""
     names = opened.snapshot.schema.names
     check_has_no_addresses(statement, opened.snapshot)
-    columns = parse_expression(expression).find_all(exp.Column)
-    asked = {part for column in columns for part in name_parts(column)}
-    read = {found for each in asked if (found := statement.case_rule.find(each, names)) is not None}
+    read = {found for each in names_in(expression) if (found := statement.case_rule.find(each, names)) is not None}
     paths = [f"`{each}`" if "." in each else each for each in names if each in read]
     table = TableQuery(statement.tables.session, opened.snapshot, blob_handling=statement.tables.blob_handling)
     rows = table.select(*paths, ROW_ADDRESS).load()
