@@ -10,7 +10,13 @@ from sqlglot import exp
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
-from lance_ops.spark.sql_access.expressions import conjunct_texts, parse_expression, sides_of_equality, with_qualifiers
+from lance_ops.spark.sql_access.expressions import (
+    CLOCK_OR_COLUMN,
+    conjunct_texts,
+    parse_expression,
+    sides_of_equality,
+    with_qualifiers,
+)
 from lance_ops.spark.sql_access.merge.clauses import Clause, ClauseKind
 from lance_ops.spark.sql_access.query_needs import name_parts
 from lance_ops.spark.sql_access.words import clocks_without_brackets, split_words
@@ -84,8 +90,12 @@ class MergeNames:
         return None if has_qualifier else quoted_path(self._alias(found.side))
 
     def _check_clocks_are_no_columns(self, text: str) -> None:
+        taken_for_clock = [function.sql_name() for function in CLOCK_OR_COLUMN]
         for word in clocks_without_brackets(split_words(text)):
-            if self.case_rule.find(word, (*self.schema.names, *self.source_columns)) is not None:
+            if (
+                word.upper() in taken_for_clock
+                and self.case_rule.find(word, (*self.schema.names, *self.source_columns)) is not None
+            ):
                 raise InvalidInput(
                     f"SQL on a Lance table: {word} in MERGE may be a column or the clock: write the column with its "
                     f"table, as {quoted_path(self.source, word)}, and the clock as {word}()"

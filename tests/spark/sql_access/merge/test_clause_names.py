@@ -131,7 +131,7 @@ def test_a_clause_of_unmatched_rows_reads_no_row_of_the_other_table(
 def test_a_word_that_may_be_a_column_or_the_clock_is_refused_unless_it_says_which(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    write_dataset(pa.table({"id": [1], "Current_Date": [5], "x": [0]}), tmp_path / "t.lance")
+    write_dataset(pa.table({"id": [1], "Current_Date": [5], "now": [3], "x": [0]}), tmp_path / "t.lance")
     head = "MERGE INTO t USING (SELECT 1L AS id, 7L AS x) n ON t.id = n.id WHEN MATCHED"
     for clause in ("THEN UPDATE SET x = current_date", "AND current_date > n.x THEN DELETE"):
         with pytest.raises(
@@ -139,5 +139,5 @@ def test_a_word_that_may_be_a_column_or_the_clock_is_refused_unless_it_says_whic
         ):
             sql(spark, f"{head} {clause}", namespace=tmp_path)
     since = "year(current_date()) > 2000 AND year(current_timestamp) > 2000"
-    sql(spark, f"{head} AND {since} THEN UPDATE SET x = t.current_date + n.x", namespace=tmp_path)
+    sql(spark, f"{head} AND {since} AND now = 3 THEN UPDATE SET x = t.current_date + n.x", namespace=tmp_path)
     assert LanceDataset(tmp_path / "t.lance").to_table()["x"].to_pylist() == [12]
