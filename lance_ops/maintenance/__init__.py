@@ -8,29 +8,35 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.batch_ledger import (
+        BatchHistory,
         IngestedBatch,
+        batch_history,
         batch_properties,
         ingested_batches,
         last_numbered_batch,
-        taken_out_batches,
+        time_of_ingestion,
         tokens_of,
     )
 
 __all__ = [
+    "BatchHistory",
     "IngestedBatch",
+    "batch_history",
     "batch_properties",
     "ingested_batches",
     "last_numbered_batch",
-    "taken_out_batches",
+    "time_of_ingestion",
     "tokens_of",
 ]
 
 _MODULES = {
+    "BatchHistory": "batch_ledger",
     "IngestedBatch": "batch_ledger",
+    "batch_history": "batch_ledger",
     "batch_properties": "batch_ledger",
     "ingested_batches": "batch_ledger",
     "last_numbered_batch": "batch_ledger",
-    "taken_out_batches": "batch_ledger",
+    "time_of_ingestion": "batch_ledger",
     "tokens_of": "batch_ledger",
 }
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
+from datetime import datetime
 from functools import partial
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
@@ -33,9 +34,11 @@ from lance_ops.transactions import (
 
 __all__ = [
     "BatchEvent",
+    "BatchHistory",
     "IngestedBatch",
     "NumberedBatch",
     "batch_event",
+    "batch_history",
     "batch_properties",
     "batches_of",
     "checkpoint_batches",
@@ -43,7 +46,7 @@ __all__ = [
     "ingested_batches",
     "last_numbered_batch",
     "recorded_event",
-    "taken_out_batches",
+    "time_of_ingestion",
     "tokens_of",
 ]
 
@@ -61,6 +64,18 @@ class IngestedBatch:
     token: str
     version: int
     first_version: int
+
+
+@dataclass(frozen=True)
+class BatchHistory:
+    """The batches that a table ever ingested, by key.
+
+    `held` are those whose rows are in the table. `taken_out` are those that restores and overwrites took out, and that
+    did not come back, each with the token of the content that it had last.
+    """
+
+    held: Mapping[str, IngestedBatch] = field(default_factory=dict)
+    taken_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,10 +118,28 @@ def tokens_of(held: Mapping[str, IngestedBatch]) -> dict[str, str]:
     return {key: batch.token for key, batch in held.items()}
 
 
-def taken_out_batches(snapshot: Snapshot) -> set[str]:
-    """Return the keys of batches that restores and overwrites took out of the table, and that did not come back."""
+def batch_history(snapshot: Snapshot) -> BatchHistory:
+    """Return the batches that the table holds at this version, and those that were taken out of it before."""
     events = [event for event in _events(snapshot) if event.version <= snapshot.version]
-    return {key for event in events for key in event.batches} - _held(events, snapshot.version).keys()
+    held = _held(events, snapshot.version)
+    last = {key: token for event in reversed(events) for key, token in event.batches.items()}
+    return BatchHistory(held, {key: token for key, token in last.items() if key not in held})
+
+
+def time_of_ingestion(snapshot: Snapshot, held: Mapping[str, IngestedBatch]) -> datetime | None:
+    """Return when the last of these batches came into the table; None without a batch.
+
+    If its version is not retained, this is the time of the first retained version after it.
+    """
+    if not held:
+        return None
+    version = max(batch.version for batch in held.values())
+    made_at = snapshot.manifest.timestamp
+    for committed in versions_newest_first(
+        snapshot.store, snapshot.committer, down_to=version, up_to=snapshot.version, to_the_end=True
+    ):
+        made_at = committed.manifest.timestamp
+    return made_at
 
 
 def _held(events: Iterable[BatchEvent], version: int) -> dict[str, IngestedBatch]:

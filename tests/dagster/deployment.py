@@ -76,6 +76,15 @@ class Deployment:
         )
         return self.location.run(self.names.of("ingest"), tags=tags)
 
+    def forget(self) -> None:
+        """Have Dagster know no more of runs, partitions and cursors than after its storage was lost."""
+        self.location.cursors.clear()
+        for run in self.instance.get_runs():
+            self.instance.delete_run(run.run_id)
+        self.instance.wipe_assets([self.names.batches, self.names.head])
+        for key in self.instance.get_dynamic_partitions(self.names.of("batches")):
+            self.instance.delete_dynamic_partition(self.names.of("batches"), key)
+
     def head_versions(self) -> list[int]:
         """Return the versions recorded on the head asset, oldest first."""
         records = self.instance.fetch_materializations(dg.AssetRecordsFilter(self.names.head), limit=1000).records

@@ -46,12 +46,13 @@ def judged(
 
 
 def test_a_batch_s_state_is_the_furthest_that_a_source_knows_of() -> None:
-    batches = [batch(key) for key in ("new", "asked", "failed", "often", "bad", "in", "taken")]
+    batches = [batch(key) for key in ("new", "asked", "failed", "often", "bad", "in", "taken", "purged")]
     found = judged(
         *batches,
         held=held(batch("in")),
         partitions=[each.key for each in batches[1:]],
         recorded={"in", "taken"},
+        taken_out={"purged": batches[-1].token},
         requested={"asked"},
         failed={"failed": FailedRuns("1234-5", 1), "often": FailedRuns("6-7", 5), "asked": FailedRuns("8-9", 1)},
         refused={"bad": "bad.csv: line 3"},
@@ -69,11 +70,16 @@ def test_a_batch_s_state_is_the_furthest_that_a_source_knows_of() -> None:
             "a restore or an overwrite took it out, and no run is under way: materialize partition taken",
             False,
         ),
+        "purged": (
+            "failed",
+            "a restore or an overwrite took it out, and no run is under way: materialize partition purged",
+            False,
+        ),
         "asked": ("requested", "its run has not ended", True),
         "new": ("landed", "the sensor asks for it next", True),
         "in": ("ingested", "", True),
     }
-    assert list(found)[:4] == ["bad", "failed", "often", "taken"], "those that need somebody are first"
+    assert list(found)[:5] == ["bad", "failed", "often", "purged", "taken"], "those that need somebody are first"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -157,6 +159,39 @@ def test_a_batch_that_is_left_to_a_person_stays_so(
     assert with_lost_run.data.count_rows() == 2
 
 
+@pytest.mark.parametrize("why_unseen", ["its file was touched", "newer runs are many"])
+def test_a_cancelled_batch_is_not_taken_for_one_without_a_run(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, why_unseen: str
+) -> None:
+    path = deployment.land("a", range(3))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a"])
+    handled(deployment)
+    for key in ("a", "other"):
+        run = add_run(deployment, key, dg.DagsterRunStatus.STARTED)
+        deployment.instance.report_run_canceled(run)
+    if why_unseen == "newer runs are many":
+        monkeypatch.setattr(batch_runs, "_MOST_RUNS", 1)
+    else:
+        time.sleep(1.1)
+        path.chmod(0o600)
+    assert state(deployment, "a")[1] == "no run of it ended well, and none is under way: materialize partition a"
+    days_later(monkeypatch, 3)
+    assert deployment.tick().run_requests == ()
+
+
+@pytest.mark.parametrize("why_unseen", ["all are seen", "newer runs are many"])
+def test_a_batch_is_asked_for_after_its_failure_though_newer_runs_of_others_are_many(
+    with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch, why_unseen: str
+) -> None:
+    add_run(with_lost_run, "other", dg.DagsterRunStatus.FAILURE)
+    if why_unseen == "newer runs are many":
+        monkeypatch.setattr(batch_runs, "_MOST_RUNS", 1)
+    assert "failed; the sensor asks for it again" in state(with_lost_run, "a")[1]
+    days_later(monkeypatch, 3)
+    with_lost_run.tick()
+    assert with_lost_run.data.count_rows() == 5
+
+
 @pytest.mark.parametrize("days", [0, 3])
 def test_a_batch_stays_given_up_though_newer_failures_of_others_are_many(
     with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch, days: int
@@ -206,6 +241,19 @@ def test_a_batch_whose_run_was_never_launched_is_asked_for(
     assert asked.partition_key == "lost" and state(deployment, "lost")[0] == "ingested"
     days_later(monkeypatch, 6)
     assert deployment.tick().run_requests == ()
+
+
+def test_a_run_key_that_had_a_run_does_not_hinder_the_run_of_a_batch_of_which_no_run_is_found(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    shutil.rmtree(deployment.config.uri)
+    deployment.instance.wipe_assets([deployment.names.batches])
+    assert "no run of it is found: the sensor asks for it" in state(deployment, "a")[1]
+    days_later(monkeypatch, 3)
+    deployment.tick()
+    assert deployment.data.count_rows() == 3
 
 
 @pytest.mark.parametrize("end", ["a", "d"])

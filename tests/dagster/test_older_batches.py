@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lance_ops.dagster import batch_states
+from lance_ops.dagster.landing import table_to_compare
 from lance_ops.dagster.ops.landed_batches import landed_files
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.test_lacking_files import BY_DAY
@@ -63,3 +65,59 @@ def test_the_verb_takes_no_older_batch_while_one_that_was_asked_for_waits(
         deployed.instance.add_dynamic_partitions(deployed.names.of("batches"), ["2"])
     chosen = landed_files(deployed.config, deployed.data.snapshot, deployed.instance, {})
     assert set(chosen["batches"].values()) == (set() if was_asked_for else {"1"})
+
+
+@pytest.mark.parametrize("lost", ["nothing", "the cursor", "Dagster's storage"])
+def test_no_older_batch_becomes_the_table_after_the_files_of_the_newest_one_were_moved_away(
+    deployed: Deployment, lost: str
+) -> None:
+    deployed.land("day=1/a", range(3))
+    archived = deployed.land("day=2/a", range(5))
+    deployed.tick()
+    archived.unlink()
+    if lost != "nothing":
+        deployed.location.cursors.clear()
+    if lost == "Dagster's storage":
+        deployed.forget()
+    assert deployed.tick().run_requests == ()
+    assert landed_files(deployed.config, deployed.data.snapshot, deployed.instance, {})["batches"] == {}
+    states = {each.key: each.state.value for each in batch_states(deployed.config, deployed.instance).batches}
+    assert states["1"] == "superseded"
+
+
+def test_an_older_batch_whose_run_failed_does_not_become_the_table_when_the_files_of_a_newer_one_are_gone(
+    deployed: Deployment,
+) -> None:
+    (deployed.landing / "day=1" / "a.parquet").write_bytes(b"junk")
+    deployed.tick(raise_on_error=False)
+    deployed.land("day=1/a", range(3))
+    archived = deployed.land("day=2/a", range(5))
+    deployed.tick()
+    archived.unlink()
+    deployed.location.cursors.clear()
+    deployed.tick()
+    assert deployed.data.count_rows() == 5
+
+
+def test_a_newest_batch_that_landed_before_the_last_ingestion_is_not_taken_for_an_older_one(
+    deployed: Deployment,
+) -> None:
+    archived = deployed.land("day=1/a", range(3))
+    deployed.tick()
+    deployed.land("day=2/a", range(5))
+    archived.unlink()
+    deployed.tick()
+    assert deployed.data.count_rows() == 5
+
+
+def test_a_tick_reads_the_history_for_a_batch_that_waits_only_if_an_older_one_is_ready(
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed.land("day=1/a", range(3))
+    deployed.tick()
+    read = []
+    monkeypatch.setattr(table_to_compare, "batch_history", read.append)
+    (deployed.landing / "day=1" / "a.parquet").unlink()
+    let_wait(deployed)
+    deployed.tick()
+    assert not read

@@ -14,7 +14,7 @@ from lance_ops import refs
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.versions import FileVersion
 from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
-from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches, taken_out_batches
+from lance_ops.maintenance.batch_ledger import batch_history, batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
@@ -374,9 +374,11 @@ def test_a_restore_to_before_a_checkpoint_brings_its_batches_back(dataset_uri: s
     dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
     lance_ops.dataset(dataset_uri, version="first").restore()
     snapshot = lance_ops.dataset(dataset_uri).snapshot
-    assert (set(ingested_batches(snapshot)), taken_out_batches(snapshot)) == ({"a"}, {"b", "c"})
+    history = batch_history(snapshot)
+    assert (set(history.held), set(history.taken_out)) == ({"a"}, {"b", "c"})
     snapshot = ingest(dataset_uri, "b")
-    assert (set(ingested_batches(snapshot)), taken_out_batches(snapshot)) == ({"a", "b"}, {"c"})
+    history = batch_history(snapshot)
+    assert (set(history.held), set(history.taken_out)) == ({"a", "b"}, {"c"})
 
 
 def test_batches_are_found_during_a_concurrent_clean_up(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
+from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches, without_removed_batches
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.landing.landing_entries import LandedBatch
+from lance_ops.dagster.landing.table_to_compare import TableToCompare
 from lance_ops.dagster.opening import OpenNewest, open_to_look
-from lance_ops.maintenance import ingested_batches, tokens_of
+from lance_ops.maintenance import tokens_of
 
 __all__ = [
     "CHANGED_TOKEN",
@@ -70,27 +73,35 @@ def batch_states(
         known = instance.get_dynamic_partitions(names.of("batches")) if instance else ()
         recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
         running = running_batches(instance, names, known, now, failing) if instance and known else ()
-        snapshot = open_newest() if open_newest else open_to_look(config)
-        held = ingested_batches(snapshot) if snapshot else {}
+        table = TableToCompare(open_newest or partial(open_to_look, config))
+        held, taken_out = table.history.held, table.history.taken_out
+        held_at = table.held_at if raw.schema_mode is SchemaMode.OVERWRITE else None
     landing = list_landing(raw, now)
     with collector_paused():
         if instance is None:
-            return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
+            return judge_batches(raw, landing, Evidence(held, held_at=held_at), now, count_plain=count_plain)
         tokens = tokens_of(held)
         asked = [
             other
-            for batch in landing.wanted(raw, known, held)
+            for batch in landing.wanted(raw, known, held, held_at)
             if (other := batch.batch_to_request(tokens, raw.changed)) is not None
         ]
         refused = refusals(instance, names, asked)
         failed = failed_runs(instance, names, known, now, failing) if asked else {}
+        given_up = given_up_batches(instance, names, known, now, failed, failing) if asked else {}
+        told = {*refused.reasons, *running, *failed, *given_up, *recorded, *taken_out} if asked else set()
+        if {batch.key for batch in asked}.intersection(known) - told:  # the newest runs do not tell of them
+            failed = failed_runs(instance, names, known, now, failing, all_runs=True)
+            given_up = given_up_batches(instance, names, known, now, failed, failing, all_runs=True)
         evidence = Evidence(
             held,
+            held_at=held_at,
+            taken_out=taken_out,
             partitions=dict.fromkeys(known).keys(),
             recorded=recorded,
             requested=running,
             failed=without_removed_batches(failed, recorded, held),
-            given_up=given_up_batches(instance, names, known, now, failed, failing) if asked else {},
+            given_up=given_up,
             refused=refused.reasons,
             mended=refused.mended,
         )

@@ -107,10 +107,11 @@ def failed_runs(
     failing: dg.DagsterRun | None = None,
     *,
     only_last_day: bool = False,
+    all_runs: bool = False,
 ) -> dict[str, FailedRuns]:
     """Return, by key, the batches that the sensor asks for again because their runs failed.
 
-    Only the runs that `_newest` returns are seen.
+    Only the runs that `_newest` returns are seen; with `all_runs` they are all of the ingest job.
     They are those of which a run failed in the last day. Without `only_last_day`, which reads fewer runs, they are also
     those whose runs failed before, but fewer than five in a day: the sensor may have been off since. Runs that Dagster
     retries do not count. A batch is also returned if a later run of it succeeded: the caller compares with the table,
@@ -119,10 +120,11 @@ def failed_runs(
     If runs were left out that may have failed in the day up to a batch's newest failure, that day is read whole. Else a
     batch with five failures would be taken for one with fewer as soon as other batches fail, and asked for again.
     """
-    records = _newest(instance, names, [dg.DagsterRunStatus.FAILURE], now - _LOOKS_BACK if only_last_day else None)
+    since, most = now - _LOOKS_BACK if only_last_day else None, None if all_runs else _MOST_RUNS
+    records = _newest(instance, names, [dg.DagsterRunStatus.FAILURE], since, most)
     newest = _counted(instance, records, known, now, failing)
     few = [last for _, last, count in newest.values() if count < _MOST_ATTEMPTS]
-    if few and (only_last_day or len(records) >= _MOST_RUNS):
+    if few and not all_runs and (only_last_day or len(records) >= _MOST_RUNS):
         earlier = min(few) - _LOOKS_BACK
         records = _newest(instance, names, [dg.DagsterRunStatus.FAILURE], earlier, most_of_job=None)
         whole = _counted(instance, records, known, now, failing)
@@ -169,16 +171,19 @@ def given_up_batches(
     now: datetime,
     failed: Container[str],
     failing: dg.DagsterRun | None = None,
+    *,
+    all_runs: bool = False,
 ) -> dict[str, datetime]:
     """Return the batches of which a run was cancelled, or five failed in a day, with the time at which the last ended.
 
     `failed` is what `failed_runs` returns of all days. For each batch only its newest failed or cancelled run counts,
-    among those that `_newest` returns. A failure in the last day does not give a batch up. The sensor does not ask
-    again for content that was in the folder then. A batch is also returned if another run of it succeeded.
+    among those that `_newest` returns; with `all_runs` they are all of the ingest job. A failure in the last day does
+    not give a batch up. The sensor does not ask again for content that was in the folder then. A batch is also returned
+    if another run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
     newest = dict.fromkeys(_keys_of_failing(failing, known), (dg.DagsterRunStatus.FAILURE, now))
-    for record in _newest(instance, names, bad):
+    for record in _newest(instance, names, bad, most_of_job=None if all_runs else _MOST_RUNS):
         for key in _requested_keys(record.dagster_run, known):
             newest.setdefault(key, (record.dagster_run.status, record.update_timestamp))
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from datetime import datetime
 from operator import attrgetter
@@ -13,6 +13,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import RawFiles
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
+from lance_ops.maintenance import IngestedBatch
 from lance_ops.maintenance.ingest import (
     IngestBatch,
     ListedFile,
@@ -166,15 +167,38 @@ class Landing:
         begun = (newer.get(key) or newer.get(original_key(key)) for key in (*known, *held)) if newer else ()
         return max(filter(None, begun), key=attrgetter("order"), default=newest)
 
-    def wanted(self, raw: RawFiles, known: Iterable[str], held: Iterable[str]) -> tuple[LandedBatch, ...]:
+    def wanted(
+        self, raw: RawFiles, known: Collection[str], held: Mapping[str, IngestedBatch], held_at: datetime | None = None
+    ) -> tuple[LandedBatch, ...]:
         """Return the ready batches whose rows belong into the table: all, or the `newest` if that is the whole table.
 
-        If the newest batch waits, as for a file that is set aside, no older one must become the whole table instead.
+        `held` are the batches in the table, and `held_at` is when the last of them came into it. No older batch must
+        become the whole table because the newest one waits, as for a file that is set aside, or because its files were
+        moved away after it was ingested.
         """
         if raw.schema_mode is not SchemaMode.OVERWRITE:
             return self.ready
         newest = self.newest(known, held)
-        return tuple(batch for batch in self.ready[-1:] if batch is newest)
+        if newest is None or newest not in self.ready[-1:] or self._is_older_than_table(newest, known, held, held_at):
+            return ()
+        return (newest,)
+
+    def _is_older_than_table(
+        self, newest: LandedBatch, known: Collection[str], held: Mapping[str, IngestedBatch], held_at: datetime | None
+    ) -> bool:
+        """Return whether the table has a newer batch than the newest one that is in the folder.
+
+        The newer one was asked for later. Unless both are `known`, the older one was in the folder at `held_at`.
+        """
+        in_table = max(held, key=lambda key: held[key].version, default=None)
+        if in_table is None or newest.key in held:
+            return False
+        if any(batch.key in (in_table, original_key(in_table)) for batch in (*self.ready, *self.waiting)):
+            return False
+        if newest.key in known and in_table in known:
+            places = list(known)
+            return places.index(newest.key) < places.index(in_table)
+        return held_at is not None and newest.modified <= held_at
 
     def why_lacking(self, key: str) -> str | None:
         """Return why a batch lacks a file, also for the key of its changed content; None if it lacks none."""

@@ -28,6 +28,7 @@ from lance_ops.dagster.landing.batch_runs import (
 from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.landing_check import advice_on_slow_listing
 from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing, original_key
+from lance_ops.dagster.landing.table_to_compare import TableToCompare, taken_out_unchanged, whole_table
 from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
@@ -36,9 +37,9 @@ from lance_ops.dagster.landing.tick import (
     batches_to_compare,
     plan_tick,
 )
-from lance_ops.dagster.opening import OpenNewest, opening_once
+from lance_ops.dagster.opening import opening_once
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
-from lance_ops.maintenance import IngestedBatch, ingested_batches, taken_out_batches, tokens_of
+from lance_ops.maintenance import IngestedBatch, tokens_of
 from lance_ops.maintenance.ingest import printable
 
 __all__ = ["build_raw_sensor"]
@@ -93,20 +94,21 @@ def _decide(
     # that a batch which is in none of them has no run.
     running = running_batches(instance, names, known, now) if compares_all and known else set()
     failed = found = failed_runs(instance, names, known, now, only_last_day=not compares_all)
-    open_newest = opening_once(config)
-    only_newest = raw.schema_mode is SchemaMode.OVERWRITE
-    held = _held(open_newest) if only_newest and landing.waiting else {}  # Dagster may have lost what it asked for
-    ready = landing.wanted(raw, known, held)
+    table = TableToCompare(opening_once(config))
     again: dict[str, str] = {}
     rewritten: dict[str, int] = {}
-    without_run: set[str] = set()
+    ready = landing.ready[-1:] if raw.schema_mode is SchemaMode.OVERWRITE else landing.ready
     compared = batches_to_compare(ready, known, None if compares_all else cursor.watermark, _originals(failed))
+    if raw.schema_mode is SchemaMode.OVERWRITE:
+        ready = whole_table(landing, raw, known, cursor.watermark, table, is_compared=bool(compared))
+        compared = tuple(batch for batch in compared if batch in ready)
     if compared:
-        held = _held(open_newest)
+        held = table.history.held
         absent = [batch for batch in compared if batch.key not in held] if compares_all else []
         recorded = instance.get_materialized_partitions(names.batches) if absent else set()
         failed = without_removed_batches(failed, recorded, held)
-        absent = _never_held([batch for batch in absent if batch.key not in recorded | running], open_newest)
+        told = {*recorded, *running, *table.history.taken_out}
+        absent = [batch for batch in absent if batch.key not in told]
         retried = _originals(failed)
         asked = _asked_for([batch for batch in compared if batch.key in retried or batch.key in held], held, raw)
         asked += [(batch, batch) for batch in absent if batch.key not in retried]
@@ -114,33 +116,28 @@ def _decide(
             running, found = running_batches(instance, names, known, now), failed_runs(instance, names, known, now)
         refused = refusals(instance, names, [batch for _, batch in asked])
         left_alone = {*running, *refused.reasons, *_given_up(instance, names, known, asked, found, now)}
-        again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
         without_run = {batch.key for batch in absent} - left_alone - failed.keys()
+        if without_run:  # the newest runs do not tell of them
+            older = failed_runs(instance, names, known, now, all_runs=True)
+            given_up = given_up_batches(instance, names, known, now, older, all_runs=True)
+            failed |= {key: older[key] for key in without_run & older.keys()}
+            left_alone |= without_run & given_up.keys()
+            without_run -= {*older, *given_up}
+        again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
+        again |= dict.fromkeys(without_run, f"no run at {now:%Y-%m-%dT%H}")
     tick = plan_tick(
         ready,
         known,
         cursor.watermark,
-        tokens_of(held),
+        tokens_of(table.history.held) if compared else {},
         max_files=raw.max_files_per_tick,
         changed=raw.changed,
         failed=again,
         rewritten=rewritten,
-        without_run=without_run,
+        taken_out=taken_out_unchanged(ready, known, again, table, is_read=bool(compared)),
     )
     reported = reported_changes(instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
-
-
-def _held(open_newest: OpenNewest) -> dict[str, IngestedBatch]:
-    snapshot = open_newest()
-    return ingested_batches(snapshot) if snapshot else {}
-
-
-def _never_held(absent: Sequence[LandedBatch], open_newest: OpenNewest) -> list[LandedBatch]:
-    """Return the batches without those that were in the table and were taken out: only a person asks for them."""
-    snapshot = open_newest() if absent else None
-    taken_out = taken_out_batches(snapshot) if snapshot else ()
-    return [batch for batch in absent if batch.key not in taken_out]
 
 
 def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:

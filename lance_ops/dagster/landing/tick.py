@@ -9,7 +9,8 @@ A known batch at or below the watermark is taken as handled, except every five m
 compared with the dataset's history. This finds files that were rewritten with an older time, as copies that keep times
 do, also those of batches that were set aside before, and batches whose runs failed while the sensor was off. It finds
 batches without any run, too: a daemon may die after it has added a tick's partitions, and a range of partitions tells
-its batches no more once its first or last partition is deleted.
+its batches no more once its first or last partition is deleted. A run that nobody finds any more may have had the same
+run key, by which Dagster would skip the new one: the new run's key names the hour, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.records import dataclass
@@ -88,7 +89,8 @@ class NeighbouringBatches:
 
     batches: tuple[LandedBatch, ...]
     after: tuple[str, ...] = ()
-    """The failed runs that were asked for these batches; each of them leads to one more run at most."""
+    """The failed runs that were asked for these batches, or the hours in which no run of them was found. Each of them
+    leads to one more run at most."""
     replaced_versions: tuple[int, ...] = ()
     """The versions that ingested the content which this run replaces. They are part of the run key, so that content
     which a batch had before is asked for again."""
@@ -192,27 +194,27 @@ def plan_tick(
     changed: Changed = "refuse",
     failed: Mapping[str, str] | None = None,
     rewritten: Mapping[str, int] | None = None,
-    without_run: Collection[str] = (),
+    taken_out: Container[str] = (),
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
     `known` are Dagster's keys in its own order. `tokens` are those of batches in the table, by key, at least of
     `batches_to_compare`. `failed` maps keys of batches, also those that they had before they changed, to the runs
-    that failed to ingest them. `rewritten` are `rewritten_batches`. `without_run` are keys of batches that the table
-    lacks, and of which no run is found that was asked for their content. A tick takes at least one batch, however many
-    files it has.
+    that failed to ingest them, or to the hour in which no run of them is found. `rewritten` are `rewritten_batches`.
+    `taken_out` are keys of batches that only a person asks for. A tick takes at least one batch, however many files it
+    has.
     """
     failed, rewritten = failed or {}, rewritten or {}
     known_keys = set(known)
-    compared = {batch.key for batch in batches_to_compare(ready, known, watermark, {*failed, *rewritten, *without_run})}
+    compared = {batch.key for batch in batches_to_compare(ready, known, watermark, {*failed, *rewritten})}
     candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in compared]
     wanted: list[LandedBatch] = []
     differing: list[LandedBatch] = []
     reached = watermark
     num_files = num_seen = 0
     for batch in candidates:
-        asked = batch.batch_to_request(tokens, changed)
-        if asked is None and changed == "refuse" and tokens[batch.key] != batch.token:
+        asked = None if batch.key in taken_out else batch.batch_to_request(tokens, changed)
+        if asked is None and changed == "refuse" and tokens.get(batch.key, batch.token) != batch.token:
             differing.append(batch)
         elif asked is not None:
             if wanted and num_files + len(batch.files) > max_files:
