@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.dagster import batch_states
-from lance_ops.dagster.landing import table_to_compare
+from lance_ops.dagster.landing import batch_report
 from lance_ops.dagster.ops.landed_batches import landed_files
+from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.test_lacking_files import BY_DAY
 
@@ -115,8 +116,8 @@ def test_a_tick_reads_the_history_for_a_batch_that_waits_only_if_an_older_one_is
 ) -> None:
     deployed.land("day=1/a", range(3))
     deployed.tick()
-    read = []
-    monkeypatch.setattr(table_to_compare, "batch_history", read.append)
+    read: list[Snapshot] = []
+    monkeypatch.setattr(batch_report, "batch_history", read.append)
     (deployed.landing / "day=1" / "a.parquet").unlink()
     let_wait(deployed)
     deployed.tick()

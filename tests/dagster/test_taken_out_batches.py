@@ -6,8 +6,8 @@ import pytest
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.dagster import batch_states
-from lance_ops.dagster.landing import raw_sensor, table_to_compare
-from lance_ops.dagster.landing.table_to_compare import TableToCompare
+from lance_ops.dagster.landing import batch_report, raw_sensor
+from lance_ops.dagster.landing.batch_report import TableToCompare
 from lance_ops.maintenance import BatchHistory, batch_history
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment
@@ -91,6 +91,6 @@ def test_a_comparison_of_all_batches_reads_the_history_once(
         read.append(snapshot)
         return batch_history(snapshot)
 
-    monkeypatch.setattr(table_to_compare, "batch_history", counted)
+    monkeypatch.setattr(batch_report, "batch_history", counted)
     days_later(monkeypatch, 3)
     assert restored.tick().run_requests == () and len(read) == 1

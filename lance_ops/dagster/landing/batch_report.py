@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
@@ -17,15 +18,16 @@ from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, 
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.landing.landing_entries import LandedBatch
-from lance_ops.dagster.landing.table_to_compare import TableToCompare
 from lance_ops.dagster.opening import OpenNewest, open_to_look
-from lance_ops.maintenance import tokens_of
+from lance_ops.maintenance import BatchHistory, batch_history, time_of_ingestion, tokens_of
+from lance_ops.snapshot import Snapshot
 
 __all__ = [
     "CHANGED_TOKEN",
     "REFUSED",
     "REFUSED_OF_RUN",
     "Refusals",
+    "TableToCompare",
     "batch_states",
     "refusals",
     "reported_changes",
@@ -46,6 +48,32 @@ _REPORTED_BY = {BatchState.QUARANTINED: REFUSED, BatchState.CHANGED: CHANGED_TOK
 
 _PARTITIONS_AT_ONCE = 200
 _EVENTS_AT_ONCE = 1000
+
+
+class TableToCompare:
+    """What batches are compared with of a table's newest version, as `open_newest` opens it: each read once at most."""
+
+    def __init__(self, open_newest: OpenNewest) -> None:
+        self._open_newest = open_newest
+
+    @cached_property
+    def history(self) -> BatchHistory:
+        """The batches that the table ever ingested; empty for a dataset that does not exist."""
+        return batch_history(self._newest) if self._newest else BatchHistory()
+
+    @cached_property
+    def held_at(self) -> datetime | None:
+        """When the last of the batches in the table came into it."""
+        return time_of_ingestion(self._newest, self.history.held) if self._newest else None
+
+    def has_version_since(self, moment: datetime) -> bool:
+        """Return whether a version may have been committed since."""
+        made_at = self._newest.manifest.timestamp if self._newest else None
+        return self._newest is not None and (made_at is None or made_at >= moment)
+
+    @cached_property
+    def _newest(self) -> Snapshot | None:
+        return self._open_newest()
 
 
 def batch_states(

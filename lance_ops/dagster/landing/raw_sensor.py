@@ -15,7 +15,7 @@ import dagster as dg
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
-from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, refusals, reported_changes
+from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, TableToCompare, refusals, reported_changes
 from lance_ops.dagster.landing.batch_runs import (
     RANGE_END_TAG,
     RANGE_START_TAG,
@@ -28,11 +28,11 @@ from lance_ops.dagster.landing.batch_runs import (
 from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.landing_check import advice_on_slow_listing
 from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing, original_key
-from lance_ops.dagster.landing.table_to_compare import TableToCompare, taken_out_unchanged, whole_table
 from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
     Tick,
+    Watermark,
     batches_to_ask_again,
     batches_to_compare,
     plan_tick,
@@ -100,7 +100,7 @@ def _decide(
     ready = landing.ready[-1:] if raw.schema_mode is SchemaMode.OVERWRITE else landing.ready
     compared = batches_to_compare(ready, known, None if compares_all else cursor.watermark, _originals(failed))
     if raw.schema_mode is SchemaMode.OVERWRITE:
-        ready = whole_table(landing, raw, known, cursor.watermark, table, is_compared=bool(compared))
+        ready = _whole_table(landing, raw, known, cursor.watermark, table, is_compared=bool(compared))
         compared = tuple(batch for batch in compared if batch in ready)
     if compared:
         held = table.history.held
@@ -134,10 +134,60 @@ def _decide(
         changed=raw.changed,
         failed=again,
         rewritten=rewritten,
-        taken_out=taken_out_unchanged(ready, known, again, table, is_read=bool(compared)),
+        taken_out=_taken_out_unchanged(ready, known, again, table, is_read=bool(compared)),
     )
     reported = reported_changes(instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
+
+
+def _whole_table(
+    landing: Landing,
+    raw: RawFiles,
+    known: Sequence[str],
+    watermark: Watermark | None,
+    table: TableToCompare,
+    *,
+    is_compared: bool,
+) -> tuple[LandedBatch, ...]:
+    """Return the batch that is to be the whole table, if it is ready, as `Landing.wanted` does.
+
+    The watermark tells a newer batch from an older one that the sensor has passed over. The table's history is read
+    only if the newest batch `is_compared` with it, or if neither the watermark nor Dagster's partitions tell.
+    """
+    if not landing.ready:
+        return ()
+    newest = landing.ready[-1]
+    is_newer = watermark is not None and newest.order > (watermark.modified, watermark.key)
+    if watermark is not None and not is_newer and newest.key not in known:
+        return ()
+    waits = bool(landing.waiting) and landing.waiting[-1].order > newest.order
+    if watermark is not None and not waits and not is_compared:
+        return (newest,)
+    return landing.wanted(raw, known, table.history.held, None if is_newer else table.held_at)
+
+
+def _taken_out_unchanged(
+    ready: Sequence[LandedBatch],
+    known: Sequence[str],
+    again: Container[str],
+    table: TableToCompare,
+    *,
+    is_read: bool,
+) -> set[str]:
+    """Return the keys of batches that were taken out of the table, and that have the content which they had then.
+
+    Only a person asks for them, unless a run of theirs failed since, so that they are in `again`. If the history is not
+    read yet (`is_read`), it is read only for batches that are not `known` and may have been in the table: somebody
+    deleted their partitions, or Dagster's storage was lost.
+    """
+    if not is_read:
+        keys = set(known)
+        unknown = [batch.modified for batch in ready if batch.key not in keys]
+        if not unknown or not table.has_version_since(min(unknown)):
+            return set()
+    taken_out = table.history.taken_out
+    found = (batch for batch in ready if batch.key in taken_out and batch.key not in again)
+    return {batch.key for batch in found if batch.token == taken_out[batch.key]}
 
 
 def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:
