@@ -4,7 +4,7 @@ import json
 import shutil
 from datetime import timedelta
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import dagster as dg
 import pyarrow as pa
@@ -12,7 +12,8 @@ import pytest
 
 from lance_ops.api import write_dataset
 from lance_ops.committers import Committer
-from lance_ops.dagster.head import version_sensor
+from lance_ops.dagster.head import recorded_versions, version_sensor
+from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.transactions.committed import committed_versions
@@ -37,6 +38,12 @@ def handled(cursor: str | None) -> int:
     """Return the version that a cursor names."""
     version: int = json.loads(cursor or "")[0]
     return version
+
+
+def record(deployment: Deployment, *versions: int) -> None:
+    """Record versions, as the runs that committed them do."""
+    for event in unrecorded(deployment.instance, deployment.config, deployment.data.snapshot, versions).events:
+        deployment.instance.report_runless_asset_event(event)
 
 
 def rows(*ids: int) -> pa.Table:
@@ -96,6 +103,45 @@ def test_only_a_watcher_without_a_cursor_leaves_old_versions_out_and_says_so(
         write_dataset(rows(number), deployment.config.uri, mode="append")
     found, cursor = watch(deployment, cursor)
     assert (found, handled(cursor)) == ([5, 6, 7, 8], 8)
+
+
+def test_versions_that_runs_recorded_behind_those_of_another_writer_are_not_recorded_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sensor's own events are the newest ones then. No query asks Dagster for more than it reads at once."""
+    for number in range(10):
+        write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
+    record(deployment, 5, 6, 7, 10)
+    monkeypatch.setattr(recorded_versions, "_NEWEST", 1)
+    monkeypatch.setattr(recorded_versions, "_PAGE", 2)
+    monkeypatch.setenv("MAX_LIMIT_GET_EVENT_RECORDS", "203")
+    cursor, found = None, []
+    for _ in range(5):
+        some, cursor = watch(deployment, cursor, max_versions_per_tick=2)
+        found.append(some)
+    assert found == [[1, 2], [3, 4], [], [8], [9]]
+
+
+def test_an_event_is_found_by_pages_from_its_versions_commit_on(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Growth: a version that its run recorded costs one page, however many events are older or newer."""
+    for number in range(12):
+        write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
+        record(deployment, number + 1)
+    monkeypatch.setattr(recorded_versions, "_NEWEST", 2)
+    monkeypatch.setattr(recorded_versions, "_PAGE", 5)
+    monkeypatch.setattr(recorded_versions, "_CLOCK_MARGIN", 0.0)
+    asked: list[int] = []
+    fetch = deployment.instance.fetch_materializations
+
+    def noted(wanted: dg.AssetRecordsFilter, limit: int, **others: Any) -> Any:
+        asked.append(limit)
+        return fetch(wanted, limit, **others)
+
+    monkeypatch.setattr(deployment.instance, "fetch_materializations", noted)
+    assert watch(deployment, cursor="3", max_versions_per_tick=4)[0] == []
+    assert asked == [2, 5]
 
 
 def test_a_tick_without_a_newer_version_lists_none(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:

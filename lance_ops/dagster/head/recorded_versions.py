@@ -1,7 +1,8 @@
 """Read back the versions that Dagster's events tell of.
 
 Events outlive clean-up, and reading them back costs one query. So charts and timelines reach further than the retained
-versions, and no manifest is read for them.
+versions, and no manifest is read for them. Dagster refuses to read more than 10,000 events at once, so many events are
+read in pages.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = [
     "DATA_VERSION_TAG",
+    "RecordedHistory",
     "RecordedVersion",
     "VersionIdentity",
     "change_metadata",
@@ -43,6 +45,11 @@ _INDEXED = "lance/indexed_ratio"
 _AMPLIFICATION = "lance/read_amplification"
 _MESSAGE = "lance/commit_message"
 _TAGS = "lance/tags"
+_NEWEST = 200
+"""How many of the newest events a history begins with: a chart and a timeline show fewer versions."""
+_PAGE = 1000
+_CLOCK_MARGIN = 3600.0
+"""Seconds by which the clock of the process that commits a version may be ahead of the one that logs its event."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _COUNTS = {
     "num_rows": "dagster/row_count",
@@ -142,6 +149,56 @@ class RecordedVersion:
         return metadata | known | (change_metadata(self.last_change) if self.last_change else {})
 
 
+class RecordedHistory:
+    """The versions that the head's events tell of. They are read as far back as somebody asks for a version."""
+
+    def __init__(self, instance: dg.DagsterInstance, config: DatasetConfig) -> None:
+        """Read the newest events."""
+        self._instance, self._head = instance, DatasetNames(config.name).head
+        page = instance.fetch_materializations(dg.AssetRecordsFilter(self._head), limit=_NEWEST)
+        self._newest = _told_by(page.records)
+        self._known = {each.identity for each in self._newest}
+        self._complete_since = page.records[-1].timestamp if page.has_more else 0.0
+        self._others: list[RecordedVersion] = []
+        self._unread: Iterator[RecordedVersion] | None = None
+
+    @property
+    def versions(self) -> list[RecordedVersion]:
+        """The versions that were read. The newest ones come first, the newest event first."""
+        return [*self._newest, *reversed(self._others)]
+
+    def holds(self, identity: VersionIdentity) -> bool:
+        """Return whether an event records this version. Ask for versions in the order of their commits.
+
+        An event is logged after its version was committed. So the events since the commit are read, the oldest first:
+        a run logs it soon.
+        """
+        if identity in self._known:
+            return True
+        since = identity[1] - _CLOCK_MARGIN
+        if since > self._complete_since:
+            return False
+        if self._unread is None:
+            self._unread = self._events_since(since)
+        for told in self._unread:
+            if told.identity not in self._known:
+                self._known.add(told.identity)
+                self._others.append(told)
+            if told.identity == identity:
+                return True
+        return False
+
+    def _events_since(self, moment: float) -> Iterator[RecordedVersion]:
+        wanted = dg.AssetRecordsFilter(self._head, after_timestamp=max(moment, 0.0))
+        cursor = None
+        while True:
+            page = self._instance.fetch_materializations(wanted, limit=_PAGE, cursor=cursor, ascending=True)
+            yield from _told_by(page.records)
+            if not page.has_more:
+                return
+            cursor = page.cursor
+
+
 def identity_of(manifest: Manifest) -> VersionIdentity:
     """Return the identity of a version that is opened."""
     return manifest.version, _seconds(manifest.timestamp)
@@ -208,8 +265,10 @@ def _last_change_told(found: Mapping[str, Any]) -> LastChange | None:
 def recorded_versions(instance: dg.DagsterInstance, config: DatasetConfig, limit: int) -> Iterator[RecordedVersion]:
     """Yield the versions of the newest `limit` materializations of the head, the newest event first."""
     head = DatasetNames(config.name).head
-    for record in instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=head), limit=limit).records:
-        event = record.asset_materialization
-        told = RecordedVersion.told_by(event) if event is not None else None
-        if told is not None:
-            yield told
+    yield from _told_by(instance.fetch_materializations(dg.AssetRecordsFilter(head), limit=limit).records)
+
+
+def _told_by(records: Sequence[dg.EventLogRecord]) -> list[RecordedVersion]:
+    events = [record.asset_materialization for record in records]
+    told = [RecordedVersion.told_by(event) for event in events if event is not None]
+    return [each for each in told if each is not None]

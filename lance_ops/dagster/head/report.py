@@ -15,11 +15,11 @@ from lance_ops.dagster.head.overview import CHARTED, overview
 from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.head.recorded_versions import (
     DATA_VERSION_TAG,
+    RecordedHistory,
     RecordedVersion,
     VersionIdentity,
     change_metadata,
     change_up_to,
-    recorded_versions,
 )
 from lance_ops.dagster.head.version_metadata import NewVersion, version_metadata
 from lance_ops.maintenance.debt import DebtPolicy, read_cost
@@ -27,9 +27,6 @@ from lance_ops.maintenance.health import changed_rows, summarised_versions
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["Unrecorded", "head_event", "report_versions", "unrecorded"]
-
-_MARGIN = 200
-"""How many more events than versions are read: concurrent runs record their own versions in any order."""
 
 _Event = dg.AssetMaterialization | dg.AssetObservation
 
@@ -72,28 +69,25 @@ def unrecorded(
     newest: Snapshot,
     versions: Sequence[int],
     *,
-    num_events: int | None = None,
     started: datetime | None = None,
     settled_before: datetime | None = None,
     max_seconds: float | None = None,
 ) -> Unrecorded:
     """Return the events of those of the ascending `versions` that the head has no materialization of.
 
-    `num_events` is how many of the newest events to read, before a margin of 200 more; the default is the number of
-    versions. A version committed after `settled_before` is left out, with all that follow. So are those that follow
-    when `max_seconds` are over; the first one is looked at all the same. Each version costs the read of one manifest.
-    Only the last one gets an overview, for which older versions without an event may be read.
+    A version committed after `settled_before` is left out, with all that follow. So are those that follow when
+    `max_seconds` are over; the first one is looked at all the same. Each version costs the read of one manifest. Only
+    the last one gets an overview, for which older versions without an event may be read.
     """
     if not versions:
         return Unrecorded()
     begun = time.monotonic()
-    recorded = list(recorded_versions(instance, config, (num_events or len(versions)) + _MARGIN))
-    known = {each.identity for each in recorded}
+    history = RecordedHistory(instance, config)
     last: NewVersion | None = None
     reached: VersionIdentity | None = None
     older: list[tuple[RecordedVersion, Sequence[_Event]]] = []
     for new in _oldest_first(newest, versions, debt_policy(config)):
-        if new.recorded.identity not in known:
+        if not history.holds(new.recorded.identity):
             committed = new.summary.timestamp
             if settled_before is not None and committed is not None and committed > settled_before:
                 break
@@ -106,9 +100,10 @@ def unrecorded(
     if last is None:
         return Unrecorded(reached=reached)
     told = [last.recorded, *(each for each, _ in reversed(older))]
+    known = [*told, *history.versions]
     head = head_event(config, last, started)
-    shown = overview(instance, config, last.snapshot, _charted([*told, *recorded]))
-    change = change_up_to(last.snapshot, [*told, *recorded])
+    shown = overview(instance, config, last.snapshot, _charted(known))
+    change = change_up_to(last.snapshot, known)
     shown |= change_metadata(change) if change else {}
     of_last = [head.with_metadata({**head.metadata, **shown}), *index_events(config, last, is_newest=True)]
     events = [event for _, of_version in older for event in of_version]

@@ -106,7 +106,6 @@ def build_version_sensor(
             config,
             newest,
             after[:max_versions_per_tick],
-            num_events=len(after),
             settled_before=datetime.now(UTC) - grace,
             max_seconds=_MAX_SECONDS,
         )
