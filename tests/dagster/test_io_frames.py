@@ -189,6 +189,27 @@ def test_a_window_has_its_own_rows_or_is_refused_when_clocks_are_set_back(cron: 
     assert bool(refused) is (zone != "UTC")
 
 
+@pytest.mark.parametrize("cron", ["0 2 * * *", "30 2 * * *", "0 2 * * 0", "0 2 25 * *", "0 */2 * * *"])
+def test_longer_windows_that_begin_within_the_repeated_hour_divide_the_rows_by_local_time(cron: str) -> None:
+    zone = ZoneInfo("Europe/Zurich")
+    start = datetime(2026, 9, 20, tzinfo=zone)
+    windows = dg.TimeWindowPartitionsDefinition(start, "%Y-%m-%d-%H:%M", timezone="Europe/Zurich", cron_schedule=cron)
+    night, morning = (datetime(2026, 10, 25, hour, tzinfo=zone).timestamp() for hour in (0, 5))
+    rows = [
+        datetime.fromtimestamp(night + 900 * number, zone).replace(tzinfo=None) for number in range(24)
+    ]  # until 05:00
+    table = pa.table({"at": pa.array(rows, pa.timestamp("us"))})
+    divided = []
+    for key in windows.get_partition_keys(current_time=datetime(2026, 12, 1, tzinfo=zone)):
+        window = windows.time_window_for_partition_key(key)
+        if window.end.timestamp() < night or window.start.timestamp() > morning:
+            continue
+        found = table.filter(PartitionRows(KEY, windows, (key,), "at").condition(table.schema))["at"].to_pylist()
+        divided += found
+        assert all(window.start.replace(tzinfo=None) <= row < window.end.replace(tzinfo=None) for row in found)
+    assert sorted(divided) == sorted(rows), "each row is in one partition"
+
+
 def test_hours_in_a_column_of_dates_are_refused() -> None:
     with pytest.raises(InvalidInput, match="column 'at' holds dates, and its partitions begin within a day"):
         PartitionRows(KEY, HOURS, ("2026-01-01-05:00",), "at").condition(pa.schema([("at", pa.date32())]))

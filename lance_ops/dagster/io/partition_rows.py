@@ -8,7 +8,7 @@ or timestamps. Any other key is a value of the column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from math import prod
 from operator import and_, or_
@@ -25,6 +25,7 @@ from lance_ops.core.records import dataclass
 __all__ = ["PARTITION_COLUMN", "PartitionRows"]
 
 PARTITION_COLUMN = "partition_column"
+_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class PartitionRows:
     def _in_dimension(self, definition: dg.PartitionsDefinition, keys: Iterable[str], field: pa.Field) -> pc.Expression:
         if isinstance(definition, dg.TimeWindowPartitionsDefinition) and pt.is_temporal(field.type):
             windows = _joined(definition.time_window_for_partition_key(key) for key in keys)
-            return reduce(or_, (self._in_window(window, field) for window in windows))
+            return reduce(or_, (self._in_window(definition, window, field) for window in windows))
         try:
             values = pa.array(list(keys)).cast(field.type)
         except pa.ArrowException as error:
@@ -86,7 +87,9 @@ class PartitionRows:
             ) from error
         return pc.field(field.name).isin(values)
 
-    def _in_window(self, window: dg.TimeWindow, field: pa.Field) -> pc.Expression:
+    def _in_window(
+        self, definition: dg.TimeWindowPartitionsDefinition, window: dg.TimeWindow, field: pa.Field
+    ) -> pc.Expression:
         """Return the condition for start <= column < end. A timestamp without a zone is in that of the partitions."""
         start, end = window.start, window.end
         if pt.is_date(field.type):
@@ -98,7 +101,7 @@ class PartitionRows:
             ends = [pa.scalar(moment.date(), field.type) for moment in (start, end)]
         elif pt.is_timestamp(field.type):
             zoned = field.type.tz is not None
-            if not zoned and not all(map(_divides_local_times, (start, end))):
+            if not zoned and not all(_divides_local_times(definition, moment) for moment in (start, end)):
                 raise InvalidInput(
                     f"{self._name}: clocks are set back, so the local time {start} or {end} occurs twice, and column "
                     f"{field.name!r} has no zone, which would tell the two: name a column with a zone, or take all "
@@ -123,16 +126,23 @@ class PartitionRows:
         return f"{self._name} is partitioned: {wrong} {of} in its metadata, {example}"
 
 
-def _divides_local_times(moment: datetime) -> bool:
-    """Return whether local times before a moment are all less than its own, and later ones are not.
+def _divides_local_times(definition: dg.TimeWindowPartitionsDefinition, boundary: datetime) -> bool:
+    """Return whether local times tell the rows before a boundary of partitions from those after it.
 
-    Clocks that are set back repeat an hour. No moment within the hour divides local times, nor does its repetition.
+    Clocks that are set back repeat an hour. A daily partition may begin within it: both occurrences of a local time
+    are then on the same side, the one that the local time says. Where another partition begins within an hour, the
+    rows of an occurrence may be all that a partition has, so local times do not tell the two apart.
     """
-    just_before = moment - timedelta(microseconds=1)
-    return (
-        moment.replace(fold=0).timestamp() == moment.timestamp()
-        and just_before.replace(fold=1).timestamp() < moment.timestamp()
-    )
+    just_before = boundary - timedelta(microseconds=1)
+    if (
+        boundary.replace(fold=0).timestamp() == boundary.timestamp()
+        and just_before.replace(fold=1).timestamp() < boundary.timestamp()
+    ):
+        return True  # local times before the boundary are all less than its own, and later ones are not
+    first, second = (boundary.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+    keys = definition.get_partition_keys_in_time_window(dg.TimeWindow(first - _HOUR, second + _HOUR))
+    begins = {definition.time_window_for_partition_key(key).start.timestamp() for key in keys}
+    return begins <= {boundary.timestamp()}
 
 
 def _joined(windows: Iterable[dg.TimeWindow]) -> list[dg.TimeWindow]:
