@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lance_ops.committers.opening import (
         MANIFEST_STORE_OPTION,
         DatasetRoot,
+        files_uri,
         open_base,
         open_root,
         options_for_base,
@@ -50,6 +51,7 @@ __all__ = [
     "allows_expansion",
     "check_base_is_allowed",
     "detached_among",
+    "files_uri",
     "list_detached",
     "migrate_to_v2",
     "open_base",
@@ -82,6 +84,7 @@ _MODULES = {
     "allows_expansion": "allowed_expansion",
     "check_base_is_allowed": "allowed_bases",
     "detached_among": "versions_directory",
+    "files_uri": "opening",
     "list_detached": "versions_directory",
     "migrate_to_v2": "versions_directory",
     "open_base": "opening",

@@ -24,7 +24,15 @@ from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.records import dataclass
 from lance_ops.store import Store, open_store
 
-__all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root", "options_for_base", "options_of_base"]
+__all__ = [
+    "MANIFEST_STORE_OPTION",
+    "DatasetRoot",
+    "files_uri",
+    "open_base",
+    "open_root",
+    "options_for_base",
+    "options_of_base",
+]
 
 MANIFEST_STORE_OPTION = "manifest_store"
 _NOT_FOR_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint", ALLOWED_BASES_OPTION, ALLOW_EXPANSION_OPTION)
@@ -58,7 +66,7 @@ def open_root(
         tables = parse_qs(match["query"] or "").get(_TABLE_PARAMETER)
         if not tables:
             raise InvalidInput(f"{uri.partition('?')[0]} names no table: end it with ?{_TABLE_PARAMETER}=table")
-        uri = f"{match['scheme']}://{match['rest']}"
+        uri = files_uri(uri)
         options[MANIFEST_STORE_OPTION] = f"dynamodb://{tables[0]}"
     store = open_base(uri, options)
     url = options.get(MANIFEST_STORE_OPTION)
@@ -70,6 +78,12 @@ def open_root(
     others = {key: value for key, value in options.items() if key not in only_here and not _OF_ONE_BASE.fullmatch(key)}
     rows = open_manifest_store(url, store.uri, others)
     return DatasetRoot(store, committers.ExternalManifestCommitter(store, rows), options)
+
+
+def files_uri(uri: str) -> str:
+    """Return the URI of a dataset's files, which says nothing of a manifest store; no store is opened."""
+    match = _DYNAMODB_URI.fullmatch(uri)
+    return uri if match is None else f"{match['scheme']}://{match['rest']}"
 
 
 def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> Store:

@@ -13,7 +13,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 import lance_ops
 from lance_ops.dagster import LanceFleetComponent
 from lance_ops.dagster.declaration import DatasetConfig
-from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.definitions import build_asset_definitions, build_definitions
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions, load_fleets
 from lance_ops.dagster.fleet.left_out import tables_of_datasets
 from lance_ops.dagster.in_process import CodeLocation
@@ -185,7 +185,7 @@ CODE_LOCATION = """
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig
-from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.definitions import build_asset_definitions, build_definitions
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions
 
 DATASETS = {
@@ -239,6 +239,27 @@ def test_the_root_itself_may_be_the_table_of_a_dataset(lake: Path) -> None:
     repository = build_definitions(config).get_repository_def()
     for root, found in (("a", {".": "x/a"}), ("", {"a": "x/a"}), ("deep", {}), ("a/b", {})):
         assert tables_of_datasets(repository, str(lake / root)) == found
+
+
+def test_a_table_whose_versions_are_in_dynamodb_is_left_out_by_the_uri_of_its_files() -> None:
+    uri = "s3+ddb://bucket/lake/x/a.lance?ddbTableName=commits"
+    config = DatasetConfig.model_validate({"name": "x/a", "uri": uri, "runner": "threads"})
+    repository = build_definitions(config).get_repository_def()
+    for root, found in (("s3://bucket/lake", {"x/a.lance": "x/a"}), ("s3a://bucket", {"lake/x/a.lance": "x/a"})):
+        assert tables_of_datasets(repository, root) == found
+    assert tables_of_datasets(repository, "s3://bucket/lak") == {}
+
+
+def test_a_table_of_a_dataset_without_its_jobs_is_maintained_by_the_fleet(lake: Path) -> None:
+    config = DatasetConfig.model_validate({"name": "x/a", "uri": str(lake / "a"), "runner": "threads"})
+    assert tables_of_datasets(build_asset_definitions(config).get_repository_def(), str(lake)) == {}
+
+
+def test_a_fleet_that_cannot_tell_where_the_table_of_a_dataset_is_says_so(lake: Path) -> None:
+    config = DatasetConfig.model_validate({"name": "x/a", "uri": "${NOT_SET_LAKE}/a", "runner": "threads"})
+    repository = build_definitions(config).get_repository_def()
+    with pytest.raises(ConfigError, match=r"whether the table of dataset x/a lies beneath its root.* NOT_SET_LAKE is"):
+        tables_of_datasets(repository, str(lake))
 
 
 @pytest.mark.parametrize("succeeds", [True, False])

@@ -16,6 +16,7 @@ __all__ = ["FleetParameters", "FleetScaffolder"]
 _LEFT_OUT = (
     "Tables that datasets of this project maintain are left out: their own policies hold. A dataset with",
     "maintenance: {cron: null} leaves its table to the fleet. To leave out tables of other projects: exclude: [raw/*]",
+    "The fleet does not verify the files of a table that is left out: declare verification in its dataset, too.",
 )
 _NO_BUDGET = "Nothing bounds what a night may rewrite. To bound it: budget: {max_megabytes: 50000, max_minutes: 240}"
 
