@@ -155,7 +155,7 @@ def _metadata(report: FleetReport) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "lance/dry_run": report.dry_run,
         "lance/sentence": report.sentence,
-        "lance/num_tables": len(report.outcomes),
+        "lance/num_tables": report.num_tables,
         "lance/rewritten_bytes": report.spent_bytes,
         "lance/moved_bytes": report.moved_bytes,
         "lance/saved_read_bytes": report.saved_read_bytes,

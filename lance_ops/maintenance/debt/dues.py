@@ -84,11 +84,11 @@ def dues_of(
 def _compaction(
     snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, sizes: dict[int, FragmentSize], cost_ratio: float
 ) -> Due | None:
-    verb, rates, limits = StepKind.COMPACT, policy.rates, policy.limits
+    kind, rates, limits = StepKind.COMPACT, policy.rates, policy.limits
     try:
         plan = plan_compaction(snapshot, policy.compaction)
     except UnsupportedFeature as error:
-        return Due(verb, "", "fragments cannot be compacted", is_owed=False, blocked=str(error))
+        return Due(kind, "", "fragments cannot be compacted", is_owed=False, blocked=str(error))
     beyond = report.num_small_fragments > limits.max_small_fragments or report.deleted_ratio > limits.max_deleted_ratio
     rewrites = worthwhile(plan, sizes, rates, cost_ratio, all_of_them=True)
     paying = worthwhile(plan, sizes, rates, cost_ratio)
@@ -101,7 +101,7 @@ def _compaction(
         return None
     num_read = sum(len(each.fragment_ids) for each in chosen)
     return Due(
-        verb,
+        kind,
         "",
         f"{num_read:,} of {report.num_fragments:,} fragments are small or hold deleted rows",
         is_owed=beyond or pays,

@@ -1,10 +1,10 @@
 """Correct the prices of a table's compactions by what its last ones cost.
 
-    ratio of a verb     measured bytes / estimated bytes of its last steps, at least 1/4 and at most 4
+    ratio of a kind     measured bytes / estimated bytes of its last steps, at least 1/4 and at most 4
     corrected price     estimated bytes * ratio
 
-Two sums for each verb are kept, whatever the number of steps: with each further step the earlier ones count half. The
-sums are of bytes, so a large step weighs more than a small one.
+Two sums for each kind of step are kept, whatever the number of steps: with each further step the earlier ones count
+half. The sums are of bytes, so a large step weighs more than a small one.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _DECAY = 0.5
 
 @dataclass(frozen=True)
 class PastCosts:
-    """For each verb, what its last steps on one table were estimated to cost, and what they cost, in bytes."""
+    """For each kind of step, what its last steps on one table were estimated to cost, and what they cost, in bytes."""
 
     sums: Mapping[StepKind, tuple[float, float]] = field(default_factory=dict)
 
-    def ratio(self, verb: StepKind) -> float:
+    def ratio(self, kind: StepKind) -> float:
         """Return how many times its estimate a step costs; 1 if nothing is known."""
-        estimated, measured = self.sums.get(verb, (0.0, 0.0))
+        estimated, measured = self.sums.get(kind, (0.0, 0.0))
         return min(max(measured / estimated, 1 / _BOUND), _BOUND) if estimated else 1.0
 
-    def with_step(self, verb: StepKind, estimated_bytes: float, measured_bytes: int) -> PastCosts:
+    def with_step(self, kind: StepKind, estimated_bytes: float, measured_bytes: int) -> PastCosts:
         """Return the sums after one more step; its estimate is its price before the correction."""
         if estimated_bytes <= 0 or measured_bytes <= 0:
             return self
-        estimated, measured = self.sums.get(verb, (0.0, 0.0))
+        estimated, measured = self.sums.get(kind, (0.0, 0.0))
         return PastCosts(
-            {**self.sums, verb: (_DECAY * estimated + estimated_bytes, _DECAY * measured + measured_bytes)}
+            {**self.sums, kind: (_DECAY * estimated + estimated_bytes, _DECAY * measured + measured_bytes)}
         )
 
     def to_facts(self) -> dict[str, list[int]]:
         """Return the sums as JSON keeps them: `{"compact": [estimated, measured]}`."""
-        return {verb.value: [round(estimated), round(measured)] for verb, (estimated, measured) in self.sums.items()}
+        return {kind.value: [round(estimated), round(measured)] for kind, (estimated, measured) in self.sums.items()}
 
     @classmethod
     def from_facts(cls, facts: object) -> PastCosts:
@@ -53,10 +53,10 @@ class PastCosts:
 
 
 def _usable(facts: Mapping[object, object]) -> Iterator[tuple[StepKind, tuple[float, float]]]:
-    for verb in StepKind:
-        match facts.get(verb.value):
+    for kind in StepKind:
+        match facts.get(kind.value):
             case [int() | float() as estimated, int() | float() as measured] if _are_sizes(estimated, measured):
-                yield verb, (float(estimated), float(measured))
+                yield kind, (float(estimated), float(measured))
 
 
 def _are_sizes(*numbers: float) -> bool:

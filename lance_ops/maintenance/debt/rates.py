@@ -4,7 +4,7 @@
     gain of a step             read cost before - read cost after, for each read of the whole table
     gain of an index step      read cost of the rows that each look-up scans without it
     estimate of a step         stored bytes that it reads and replaces, counted once
-    cost of a step             estimate * `PastCosts.ratio` of its verb on this table: `cost_bytes`
+    cost of a step             estimate * `PastCosts.ratio` of its kind on this table: `cost_bytes`
     a step pays back           gain * payback_reads >= cost + run_cost_bytes
     score of a step            gain / (cost + run_cost_bytes)
 

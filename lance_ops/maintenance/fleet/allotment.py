@@ -22,7 +22,7 @@ def allot(dues: Mapping[str, Sequence[Due]], rates: Rates, max_bytes: int) -> di
     """Return the bytes that each table may rewrite to pay its dues, at most `max_bytes` together.
 
     The parts of all tables compete with each other: a table whose debt as a whole gains little for its bytes may have
-    parts that gain much. A payment takes a table's steps in the order of their verbs, so it may spend these bytes on
+    parts that gain much. A payment takes a table's steps in the order of their kinds, so it may spend these bytes on
     other parts than those that earned them.
     """
     keyed = {(table, due.key): due for table, owed in dues.items() for due in owed}
@@ -44,7 +44,7 @@ def _offers(due: Due, overhead: int, rates: Rates) -> Iterator[BudgetIncrement]:
 
 
 def _rewrites(due: Due, rates: Rates) -> tuple[Rewrite, ...]:
-    """Return the rewrites of a compaction; a step of another verb is taken whole, as one rewrite."""
+    """Return the rewrites of a compaction; a step of another kind is taken whole, as one rewrite."""
     if due.kind is StepKind.COMPACT:
         return due.rewrites
     return (Rewrite((), due.gain_bytes, due.cost_bytes, rates.score(due.gain_bytes, due.cost_bytes)),)

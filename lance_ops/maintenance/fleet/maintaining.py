@@ -92,8 +92,9 @@ def maintain(
     A budget of bytes is shared among the tables by `allot`, so it pays the best parts of all debts.
     Calls with an equal `night` share one budget of bytes. `verify_after` is the age from which a table's verification
     is worth what is left of the budget. With `dry_run` nothing is written. `on_outcome` is called with the
-    outcome of each table, and again if the table's verification then finds damage or fails. `leave_out` takes the path
-    of a table beneath the root, and says why the fleet leaves the table alone; None if the fleet maintains it.
+    outcome of each table that is not left out, and again if the table's verification then finds damage or fails.
+    `leave_out` takes the path of a table beneath the root, and says why the fleet leaves the table alone; None if the
+    fleet maintains it.
     `failure_threshold` is a share of the tables: see `FleetReport.ok`.
     """
     if not 0 <= failure_threshold <= 1:

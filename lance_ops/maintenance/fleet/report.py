@@ -61,6 +61,11 @@ class FleetReport:
         return sum(outcome.status is status for outcome in self.outcomes)
 
     @property
+    def num_tables(self) -> int:
+        """How many tables are for this fleet to maintain: all that were not left out."""
+        return len(self.outcomes) - self.count(FleetStatus.LEFT_OUT)
+
+    @property
     def spent_bytes(self) -> int:
         """The bytes that were rewritten, by their prices; for a dry run those that would be."""
         return sum(outcome.spent_bytes for outcome in self.outcomes)
@@ -77,9 +82,8 @@ class FleetReport:
 
     @property
     def failed_ratio(self) -> float:
-        """The share of the tables that failed, of all that were not left out."""
-        num_tables = len(self.outcomes) - self.count(FleetStatus.LEFT_OUT)
-        return self.count(FleetStatus.FAILED) / num_tables if num_tables else 0.0
+        """The share of `num_tables` that failed."""
+        return self.count(FleetStatus.FAILED) / self.num_tables if self.num_tables else 0.0
 
     @property
     def ok(self) -> bool:
@@ -89,5 +93,8 @@ class FleetReport:
     @property
     def sentence(self) -> str:
         """The night in words."""
-        counts = ", ".join(f"{self.count(status)} {status.value}" for status in FleetStatus if self.count(status))
-        return f"{len(self.outcomes)} tables beneath {self.root}: {counts or 'none'}"
+        counts = {status: self.count(status) for status in FleetStatus if self.count(status)}
+        num_left_out = counts.pop(FleetStatus.LEFT_OUT, 0)
+        told = ", ".join(f"{count} {status.value}" for status, count in counts.items()) or "none"
+        others = f"; {num_left_out} more left out" if num_left_out else ""
+        return f"{self.num_tables} tables beneath {self.root}: {told}{others}"

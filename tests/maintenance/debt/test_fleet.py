@@ -272,7 +272,7 @@ def test_tables_that_are_left_out_are_named_and_nothing_of_them_is_read(tmp_path
         "raw/deep/c": FleetStatus.LEFT_OUT,
     }
     assert {each.reason for each in night.outcomes} == {None, "excluded by raw/*"}
-    assert night.sentence.endswith("1 done, 2 left out")
+    assert night.sentence.endswith(f"1 tables beneath {tmp_path}: 1 done; 2 more left out")
     assert len(lance_ops.dataset(str(tmp_path / "raw/deep/c")).get_fragments()) == 30
 
 
@@ -282,7 +282,7 @@ def test_the_share_of_failures_is_one_of_the_tables_that_are_maintained(tmp_path
     for manifest in (tmp_path / "a" / "_versions").glob("*.manifest"):
         manifest.write_bytes(b"junk")
     night = maintain(str(tmp_path), failure_threshold=0.4, leave_out=excluding(["[cd]"]))
-    assert (night.failed_ratio, night.ok) == (0.5, False)
+    assert (night.num_tables, night.failed_ratio, night.ok) == (2, 0.5, False)
     assert maintain(str(tmp_path), leave_out=excluding(["*"])).ok
 
 
