@@ -146,6 +146,20 @@ def test_a_replay_without_files_repeats_the_row_count(deployment: Deployment) ->
     assert values(event.asset_materialization.metadata)["dagster/partition_row_count"] == 3
 
 
+def test_a_replay_of_many_batches_asks_dagster_for_no_more_events_than_it_reads_at_once(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches, keys = deployment.names.batches, [f"d{number}" for number in range(5)]
+    for number, key in enumerate(keys):
+        counted = {"dagster/partition_row_count": number}
+        event = dg.AssetMaterialization(batches, partition=key, metadata=counted)
+        deployment.instance.report_runless_asset_event(event)
+    monkeypatch.setattr(landing_batches, "_PARTITIONS_AT_ONCE", 2)
+    monkeypatch.setenv("MAX_LIMIT_GET_EVENT_RECORDS", "8")
+    found = landing_batches._recorded_rows(deployment.instance, batches, keys)
+    assert found == {key: number for number, key in enumerate(keys)}
+
+
 def test_a_repeated_run_records_its_batches_although_files_of_one_are_gone(deployment: Deployment) -> None:
     deployment.fill(3)  # a run that died after its commits recorded nothing
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["d0", "d1", "d2"])

@@ -35,6 +35,8 @@ _NOTHING_DONE = IngestResult(None, 0, 0, (), ())
 _SHOWN = 20
 _EVENTS_PER_PARTITION = 4
 """How many events to search for a row count. Each replay repeats the count, so the newest event usually has it."""
+_PARTITIONS_AT_ONCE = 1000
+"""Of how many partitions one query searches the events: Dagster refuses to read more than 10,000 events at once."""
 
 
 def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
@@ -282,15 +284,15 @@ def _ingest(config: DatasetConfig, landed: Sequence[LandedBatch], runner: Runner
 
 def _recorded_rows(instance: dg.DagsterInstance, batches: dg.AssetKey, keys: Sequence[str]) -> dict[str, int]:
     """Return the row counts in earlier materializations of these partitions; a replay counts no rows itself."""
-    if not keys:
-        return {}
-    wanted = dg.AssetRecordsFilter(asset_key=batches, asset_partitions=list(keys))
     rows: dict[str, int] = {}
-    for record in instance.fetch_materializations(wanted, limit=_EVENTS_PER_PARTITION * len(keys)).records:
-        event = record.asset_materialization
-        counted = event.metadata.get(_ROW_COUNT) if event else None
-        if isinstance(counted, dg.IntMetadataValue) and counted.value is not None and record.partition_key:
-            rows.setdefault(record.partition_key, counted.value)
+    for start in range(0, len(keys), _PARTITIONS_AT_ONCE):
+        some = list(keys[start : start + _PARTITIONS_AT_ONCE])
+        wanted = dg.AssetRecordsFilter(asset_key=batches, asset_partitions=some)
+        for record in instance.fetch_materializations(wanted, limit=_EVENTS_PER_PARTITION * len(some)).records:
+            event = record.asset_materialization
+            counted = event.metadata.get(_ROW_COUNT) if event else None
+            if isinstance(counted, dg.IntMetadataValue) and counted.value is not None and record.partition_key:
+                rows.setdefault(record.partition_key, counted.value)
     return rows
 
 
