@@ -64,7 +64,7 @@ def test_a_file_is_refused_if_its_store_does_not_say_when_it_changes(
     info: Mapping[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filesystem = SimpleNamespace(info=lambda path: info)
-    monkeypatch.setattr(raw_files, "remote_file_system", lambda uri, options: (filesystem, "in/a.csv"))
+    monkeypatch.setattr(raw_files, "remote_file_system", lambda uri, options, **_: (filesystem, "in/a.csv"))
     with pytest.raises(RawFileRefused, match=f"a.csv.*{reason}"):
         found_file("dav://host/in/a.csv", {})
 
