@@ -37,7 +37,7 @@ TOLD_WHEN_MOVED = {
 
 
 SPELLED = {
-    "ingest_files": {"table_schema": "schema", "on": "key"}
+    "ingest_files": {"table_schema": "schema"}
     | {name: name[:-1] for name in ("null_values", "date_formats", "timestamp_formats")},
     "delete_rows": {"key_files": "keys"},
     "update": {"predicate": "where"},

@@ -80,7 +80,7 @@ def test_what_others_do_meanwhile_is_kept(dataset_uri: str, monkeypatch: pytest.
             lance_ops.dataset(dataset_uri).delete("id = 5")
         return outcome
 
-    monkeypatch.setattr(migration, "execute", beside)
+    monkeypatch.setattr(migration, "execute_rewrite", beside)
     dataset.optimize.migrate_files("2.2")
     assert versions(dataset_uri) == [(2, 0), (2, 2), (2, 2), (2, 2)]
     expected = [n for n in range(70) if n != 5]
@@ -99,7 +99,7 @@ def test_a_failing_task_leaves_the_table_as_before(dataset_uri: str, monkeypatch
             raise OSError("disk on fire")
         return execute_rewrite(task)
 
-    monkeypatch.setattr(migration, "execute", failing)
+    monkeypatch.setattr(migration, "execute_rewrite", failing)
     with pytest.raises(OSError, match="disk on fire"):
         dataset.optimize.migrate_files("2.2")
     assert set(Path(dataset_uri, "data").iterdir()) == before

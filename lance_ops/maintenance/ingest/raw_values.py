@@ -45,8 +45,6 @@ _DIRECTIVE = re.compile(r"%([-_0^#]*[EO]?)(.)", re.DOTALL)
 _WITH_DAY = {"D": "%m/%d/%y", "x": "%m/%d/%y", "F": "%Y-%m-%d", "c": "%a %b %e %H:%M:%S %Y"}
 """Directives of C's `strptime` that stand for several, with a day of the month among them."""
 
-_DAY = pa.scalar(86_400, pa.duration("s"))
-_TEN_DAYS = pa.scalar(10 * 86_400, pa.duration("s"))
 _LAST_CARRIED_DAY = 3
 """The 31st of February is the 3rd of March for `strptime`, and no other day becomes a later one."""
 
@@ -288,11 +286,11 @@ def _by_format(cells: pa.Array, form: str) -> tuple[pa.Array, pa.Array]:
     plain = _DIRECTIVE.sub(lambda found: _WITH_DAY.get(found[2], found[0]), form)
     without_day = _without_day(plain)
     if without_day == plain:
-        near = (days, pc.subtract(days, _DAY), pc.add(days, _DAY)) if has_offset else (days,)
+        near = (days, pc.subtract(days, _duration_of(1)), pc.add(days, _duration_of(1))) if has_offset else (days,)
         fits = reduce(pc.or_, (_states_year(cells, each, plain) for each in near))
     elif has_offset:
         firsts = _parsed_by(without_day, cells)
-        months = pc.floor_temporal(pc.add(firsts, _TEN_DAYS), unit="month")  # an offset is shorter than a day
+        months = pc.floor_temporal(pc.add(firsts, _duration_of(10)), unit="month")  # an offset is shorter than a day
         days = pc.add(months, pc.subtract(clocks, firsts))
         fits = pc.and_(pc.equal(pc.month(days), pc.month(months)), _states_year(cells, months, plain))
     else:
@@ -334,3 +332,8 @@ def _states_year(cells: pa.Array, days: pa.Array, form: str) -> pa.Array:
         for cell, year in zip(cells.filter(is_doubtful).to_pylist(), years.filter(is_doubtful).to_pylist(), strict=True)
     ]
     return pc.replace_with_mask(pc.is_valid(years), is_doubtful, pa.array(has_digits))
+
+
+def _duration_of(days: int) -> pa.Scalar:
+    """Return a duration. Arrow imports pandas for it, so this module does not make one at its import."""
+    return pa.scalar(days * 86_400, pa.duration("s"))

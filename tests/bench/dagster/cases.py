@@ -253,7 +253,7 @@ def _ticks(folder: Path, raw: dict[str, Any], size: int) -> list[Measured]:
         assert len(tokens) == size and len(first.dynamic_partitions_requests[0].partition_keys) == 1000
         instance.add_dynamic_partitions(f"{config.name}_batches", list(tokens))
         later, of_later = tick(_ALL_HANDLED)
-        assert not later.run_requests and f"{size} batches" in later.skip_message
+        assert later.run_requests  # a known batch of which no run is found is asked for again
         _record_history(config.uri, tokens)
         del tokens
         compared, of_compared = tick(_ALL_HANDLED)
