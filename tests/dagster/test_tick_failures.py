@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from lance_ops.dagster.head import checks
-from lance_ops.dagster.landing import raw_sensor
+from lance_ops.dagster.landing import batch_report
 from lance_ops.errors import CorruptFile
 from tests.dagster.deployment import Deploy, Deployment
 
@@ -81,7 +81,7 @@ def test_a_damage_that_the_newest_version_does_not_show_fails_the_tick_and_turns
 
     deployment = sound(deploy)
     deployment.land("b", range(3))
-    monkeypatch.setattr(raw_sensor, "ingested_batches", fail)
+    monkeypatch.setattr(batch_report, "batch_history", fail)
     monkeypatch.setattr(checks, "ingested_batches", fail)
     with pytest.raises((CorruptFile, dg.DagsterError)):
         deployment.tick("raw_files")

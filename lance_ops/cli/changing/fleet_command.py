@@ -20,7 +20,7 @@ from lance_ops.cli.arguments import (
 )
 from lance_ops.cli.looking import OlderThan, TargetRows, policy_of
 from lance_ops.cli.output import number, print_json, print_line, print_table, size
-from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, excluding, maintain
+from lance_ops.maintenance.fleet import Budget, FleetReport, FleetStatus, TableOutcome, maintain, why_excluded
 
 __all__ = ["fleet"]
 
@@ -73,7 +73,7 @@ def fleet(
         dry_run=dry_run,
         storage_options=options_to_work(root, storage_option, options_file, only_looks=dry_run),
         runner=runner(spark),
-        leave_out=excluding(exclude or ()),
+        leave_out=why_excluded(exclude or ()),
     )
     if as_json:
         print_json(

@@ -20,7 +20,7 @@ from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.evaluations import causes_of_red
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.fleet.declared_fleet import FleetConfig
-from lance_ops.dagster.fleet.left_out import left_out
+from lance_ops.dagster.fleet.left_out import why_left_out
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.runners import LanceRunner, runner_key, runner_resources
@@ -87,7 +87,7 @@ def build_fleet_definitions(config: FleetConfig) -> dg.Definitions:
                 storage_options=location.storage_options,
                 runner=resource.logging_to(context.log),
                 on_outcome=log,
-                leave_out=left_out(context, location.uri, config.exclude),
+                leave_out=why_left_out(context, location.uri, config.exclude),
             )
         metadata, night = _metadata(report), _evaluation(names, report)
         if not report.ok:

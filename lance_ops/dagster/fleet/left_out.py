@@ -17,18 +17,18 @@ from lance_ops.committers import files_uri
 from lance_ops.core.errors import ConfigError
 from lance_ops.dagster.declaration import DatasetNames, expand
 from lance_ops.dagster.head import MAINTAINED_URI
-from lance_ops.maintenance.fleet import ROOT_ITSELF, excluding
+from lance_ops.maintenance.fleet import ROOT_ITSELF, why_excluded
 from lance_ops.store import path_beneath
 
-__all__ = ["left_out", "tables_of_datasets"]
+__all__ = ["tables_of_datasets", "why_left_out"]
 
 
-def left_out(context: dg.AssetExecutionContext, root: str, exclude: Sequence[str]) -> Callable[[str], str | None]:
-    """Return what says of a table's path beneath the root why it is left out; None if the fleet maintains it.
+def why_left_out(context: dg.AssetExecutionContext, root: str, exclude: Sequence[str]) -> Callable[[str], str | None]:
+    """Return a function that says of a table's path beneath the root why it is left out; None if it is not.
 
     `exclude` are the globs of the declaration.
     """
-    excluded = excluding(exclude)
+    excluded = why_excluded(exclude)
     try:
         datasets = tables_of_datasets(context.repository_def, root)
     except CheckError:  # Python code executes the job, and Dagster does not know its code location

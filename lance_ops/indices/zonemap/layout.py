@@ -279,9 +279,9 @@ def _all_rows(table: ZoneTable, fragment_id: int) -> BitMap:
 
 
 def _bounded(zone: Zone, value_type: pa.DataType) -> Zone:
-    """Return a zone that a reader takes to have values if it may have some.
+    """Give a zone without bounds the widest ones if it may have values, so that no reader skips it.
 
-    Without a bound, only the counts would say so. Those of a part of a zone may be too high.
+    Without a bound, only the counts would say that it has some. Those of a part of a zone may be too high.
     """
     if zone.has_values and zone.lower is None and zone.upper is None:
         lower, upper = widest_bounds(value_type)

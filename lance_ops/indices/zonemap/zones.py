@@ -68,7 +68,7 @@ def bound_keys(values: pa.Array) -> pa.Array:
 
 
 def widest_bounds(value_type: pa.DataType) -> tuple[Key, Key] | tuple[None, None]:
-    """Return bounds of all values of a type, as order keys; None for a type of which every zone with values has bounds.
+    """Return bounds of all values of a type, as order keys; (None, None) if each zone with values of it has bounds.
 
     The reference states no bounds of bytes of a fixed size, and some of its releases NaN for both bounds of floats.
     """

@@ -8,7 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.fleet.allotment import allot
-    from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, excluding, find_tables
+    from lance_ops.maintenance.fleet.discovery import ROOT_ITSELF, find_tables, why_excluded
     from lance_ops.maintenance.fleet.maintaining import Budget, maintain
     from lance_ops.maintenance.fleet.measuring import Measured, measure_fleet
     from lance_ops.maintenance.fleet.report import FleetReport, FleetStatus, TableOutcome
@@ -21,10 +21,10 @@ __all__ = [
     "Measured",
     "TableOutcome",
     "allot",
-    "excluding",
     "find_tables",
     "maintain",
     "measure_fleet",
+    "why_excluded",
 ]
 
 _MODULES = {
@@ -35,10 +35,10 @@ _MODULES = {
     "ROOT_ITSELF": "discovery",
     "TableOutcome": "report",
     "allot": "allotment",
-    "excluding": "discovery",
     "find_tables": "discovery",
     "maintain": "maintaining",
     "measure_fleet": "measuring",
+    "why_excluded": "discovery",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -15,7 +15,7 @@ from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.store import LocalStore, Store, open_store
 
-__all__ = ["ROOT_ITSELF", "excluding", "find_tables"]
+__all__ = ["ROOT_ITSELF", "find_tables", "why_excluded"]
 
 ROOT_ITSELF = "."
 """The name of a table whose folder is the root."""
@@ -36,8 +36,8 @@ def find_tables(root: str, storage_options: Mapping[str, str] | None = None) -> 
     return tuple(sorted(_walk(store.root)))
 
 
-def excluding(globs: Sequence[str]) -> Callable[[str], str | None]:
-    """Return what says of a table's path which of the globs excludes it; None if none does. `*` matches `/`, too."""
+def why_excluded(globs: Sequence[str]) -> Callable[[str], str | None]:
+    """Return a function that says of a table's path which glob excludes it; None if none does. `*` matches `/`, too."""
 
     def reason(table: str) -> str | None:
         glob = next((each for each in globs if fnmatchcase(table, each)), None)

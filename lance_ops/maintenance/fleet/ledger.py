@@ -64,7 +64,7 @@ class Ledger:
         """Return the ledger with a table's record, and with more spent."""
         return replace(self, spent_bytes=self.spent_bytes + spent_bytes, tables={**self.tables, table: record})
 
-    def without_others(self, tables: Collection[str]) -> Ledger:
+    def only(self, tables: Collection[str]) -> Ledger:
         """Return the ledger with the records of these tables alone."""
         return replace(self, tables={table: self.tables[table] for table in tables if table in self.tables})
 

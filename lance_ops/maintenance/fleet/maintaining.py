@@ -104,7 +104,7 @@ def maintain(
     ledger = Ledger.load(open_store(root, options)).for_night(night)
     found = find_tables(root, options)
     reasons = {table: None if leave_out is None else leave_out(table) for table in found}
-    ledger = ledger.without_others(found)
+    ledger = ledger.only(found)
     measure = MeasureTable.of(root, policy or DebtPolicy(), options, ledger)
     measured = measure_tables(measure, [table for table in found if reasons[table] is None], runner)
     fleet = _Night(measure, measured, ledger, budget or Budget(), failure_threshold, dry_run, runner)

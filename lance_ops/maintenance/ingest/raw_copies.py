@@ -63,7 +63,7 @@ class StoredFile:
         with failures_of_store(self.uri, self.storage_options):
             filesystem, path = remote_file_system(self.uri, self.storage_options)
             now = StatedFile.of(filesystem.info(path))
-        if not stated.is_same(now):
+        if not stated.may_be_same(now):
             raise RawFileNotAsListed(shown_uri(self.uri), CHANGED)
 
     def copy_schema(self, target: IO[bytes], request: RawRequest, limits: RawLimits) -> RawRequest:

@@ -103,8 +103,8 @@ class StatedFile:
         size_bytes = info.get("size")
         return cls(None if size_bytes is None else int(size_bytes), modified_of(info), etag_of(info))
 
-    def is_same(self, other: StatedFile) -> bool:
-        """Return whether both may be of one content: by their ETags, or else by the times.
+    def may_be_same(self, other: StatedFile) -> bool:
+        """Return False if the sizes differ, or the ETags, or else the times; True where neither side tells.
 
         A listing may state fractions of a second that another request leaves out. Then they are compared without them.
         """

@@ -27,7 +27,7 @@ from lance_ops.spark.sql_access.maintenance_statements import MAINTENANCE_STATEM
 from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, parse_error
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
-from lance_ops.spark.sql_access.rewrites import insert_before_with, table_queries_as_selects
+from lance_ops.spark.sql_access.rewrites import move_insert_before_with, table_queries_as_selects
 from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
 from lance_ops.spark.sql_access.shown_tables import COMMENT, DESCRIBE_STATEMENTS, SHOW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
@@ -77,7 +77,7 @@ def sql(
     check_is_running(session)
     check_blob_handling("blob_handling", blob_handling)
     known = _NAMESPACES.get(session) if namespace is None else _namespace(namespace, None)
-    reader = Reader(table_queries_as_selects(insert_before_with(query)))
+    reader = Reader(table_queries_as_selects(move_insert_before_with(query)))
     tables = Tables(
         session,
         known,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lance_ops.spark.sql_access.words import EXPLAIN_MODES, QUERY_WORDS, Reader
 
-__all__ = ["insert_before_with", "table_queries_as_selects"]
+__all__ = ["move_insert_before_with", "table_queries_as_selects"]
 
 _SET_OPERATORS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
 _BEFORE_QUERY = (*_SET_OPERATORS, "ALL", "DISTINCT", "AS", ")")
@@ -29,7 +29,7 @@ def table_queries_as_selects(text: str) -> str:
     return text
 
 
-def insert_before_with(text: str) -> str:
+def move_insert_before_with(text: str) -> str:
     """Return `WITH x AS (…) INSERT INTO t query` as `INSERT INTO t WITH x AS (…) query`, which means the same.
 
     Any other text stays as it is.

@@ -161,15 +161,17 @@ class ConcurrentTransactions:
             remapped = {
                 index.new_id for index in theirs.rewritten_indices if index.old_id in self._conflicting_segments
             }
-            self._conflicting(version, (index for index in version.manifest.indices if index.uuid in remapped), ours)
+            self._record_conflicts(
+                version, (index for index in version.manifest.indices if index.uuid in remapped), ours
+            )
         if not isinstance(theirs, CreateIndex):
             return theirs
-        conflicting = self._conflicting(version, theirs.new_indices, ours)
+        conflicting = self._record_conflicts(version, theirs.new_indices, ours)
         return replace(
             theirs, new_indices=tuple(index for index in theirs.new_indices if index.uuid not in conflicting)
         )
 
-    def _conflicting(
+    def _record_conflicts(
         self, version: CommittedVersion, segments: Iterable[IndexMetadata], ours: Rewrite
     ) -> frozenset[UUID]:
         """Record the new segments that conflict with our rewrite, and return their ids."""

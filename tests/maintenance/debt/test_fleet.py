@@ -21,11 +21,11 @@ from lance_ops.maintenance.fleet import (
     FleetReport,
     FleetStatus,
     TableOutcome,
-    excluding,
     find_tables,
     maintain,
     maintaining,
     measure_fleet,
+    why_excluded,
 )
 from lance_ops.maintenance.fleet.ledger import LEDGER_PATH, Ledger, TableRecord
 from lance_ops.maintenance.health import HealthThresholds
@@ -265,7 +265,7 @@ def test_tables_that_are_left_out_are_named_and_nothing_of_them_is_read(tmp_path
         plant(tmp_path / name, 30)
     for manifest in (tmp_path / "raw/b/_versions").glob("*.manifest"):
         manifest.write_bytes(b"junk")
-    night = maintain(str(tmp_path), failure_threshold=0.0, leave_out=excluding(["b", "raw/*"]))
+    night = maintain(str(tmp_path), failure_threshold=0.0, leave_out=why_excluded(["b", "raw/*"]))
     assert night.ok and {each.table: each.status for each in night.outcomes} == {
         "a": DONE,
         "raw/b": FleetStatus.LEFT_OUT,
@@ -281,9 +281,9 @@ def test_the_share_of_failures_is_one_of_the_tables_that_are_maintained(tmp_path
         plant(tmp_path / name, 30)
     for manifest in (tmp_path / "a" / "_versions").glob("*.manifest"):
         manifest.write_bytes(b"junk")
-    night = maintain(str(tmp_path), failure_threshold=0.4, leave_out=excluding(["[cd]"]))
+    night = maintain(str(tmp_path), failure_threshold=0.4, leave_out=why_excluded(["[cd]"]))
     assert (night.num_tables, night.failed_ratio, night.ok) == (2, 0.5, False)
-    assert maintain(str(tmp_path), leave_out=excluding(["*"])).ok
+    assert maintain(str(tmp_path), leave_out=why_excluded(["*"])).ok
 
 
 def test_the_ledger_forgets_tables_that_are_gone(tmp_path: Path) -> None:

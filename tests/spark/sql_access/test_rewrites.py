@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_ops.spark.sql_access.rewrites import insert_before_with, table_queries_as_selects
+from lance_ops.spark.sql_access.rewrites import move_insert_before_with, table_queries_as_selects
 
 SELECT = "SELECT * FROM"
 
@@ -62,7 +62,7 @@ def test_the_word_table_stays_where_it_begins_no_query(text: str) -> None:
 )
 def test_insert_moves_before_with_whatever_the_queries_are_called(queries: str) -> None:
     moved = f"INSERT INTO t WITH {queries} SELECT * FROM q"
-    assert insert_before_with(f"WITH {queries} INSERT INTO t SELECT * FROM q") == moved
-    assert insert_before_with(moved) == moved
+    assert move_insert_before_with(f"WITH {queries} INSERT INTO t SELECT * FROM q") == moved
+    assert move_insert_before_with(moved) == moved
     query = f"WITH {queries} SELECT * FROM insert JOIN t"
-    assert insert_before_with(query) == query
+    assert move_insert_before_with(query) == query

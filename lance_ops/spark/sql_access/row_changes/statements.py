@@ -65,7 +65,7 @@ def _insert(statement: Statement) -> DataFrame | None:
     def attempt(current: Snapshot) -> None:
         options = {}
         if replaces:
-            options["replace_where"] = "true" if condition is None else _replaced(statement, current, condition)
+            options["replace_where"] = "true" if condition is None else _condition_in_sql(statement, current, condition)
         tables = statement.tables.reading(current).for_query_to_write()
         frame = run_query(query, tables)
         if not by_name:
@@ -88,7 +88,7 @@ def _insert(statement: Statement) -> DataFrame | None:
     return statement.nothing()
 
 
-def _replaced(statement: Statement, current: Snapshot, condition: str) -> str:
+def _condition_in_sql(statement: Statement, current: Snapshot, condition: str) -> str:
     """Return the condition of REPLACE WHERE in this library's SQL, which the new rows must meet, too."""
     predicate = statement.predicate(current.schema, condition)
     if predicate is None:
