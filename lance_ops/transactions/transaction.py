@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["COMMIT_MESSAGE", "REASON_PROPERTY", "StoredTransaction", "Transaction", "with_commit_message"]
 
 COMMIT_MESSAGE = "__lance_commit_message"
-REASON_PROPERTY = "lance_ops.reason"
-"""The property of a transaction that states why a person asked for it."""
 """The transaction property that holds the commit message."""
+
+REASON_PROPERTY = "lance_ops.reason"
+"""The transaction property that states why a person asked for the change."""
 
 
 @dataclass(frozen=True)
