@@ -11,9 +11,9 @@ from dagster._core.loader import LoadingContextForTest
 
 from lance_ops.dagster import failures, opening
 from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head import checks
 from lance_ops.dagster.landing import batches
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.errors import InvalidInput, StoreError, StoreUnreachable
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment

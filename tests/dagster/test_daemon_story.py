@@ -30,9 +30,9 @@ from lance_ops.api import LanceDataset, dataset
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.definitions import build_asset_definitions
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.landing import UNSETTLED_BATCHES
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.refs import list_erasures
 from tests.dagster.alert_receiver import receiving
 from tests.dagster.mortal_location import AFTER_COMMIT, Orders, write_location

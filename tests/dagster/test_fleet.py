@@ -14,10 +14,10 @@ import lance_ops
 from lance_ops.dagster import LanceFleetComponent
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_asset_definitions, build_definitions
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions, load_fleets
 from lance_ops.dagster.fleet.left_out import tables_of_datasets
 from lance_ops.dagster.in_process import CodeLocation
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.errors import ConfigError
 from lance_ops.maintenance.fleet.ledger import Ledger
 from lance_ops.store import open_store

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lance_ops.dagster import batch_states, newest_evaluation
+from lance_ops.dagster import batch_states, event_log
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
 from lance_ops.dagster.landing import batch_report, batch_runs, batches, failed_run_checks, settled_check
 from lance_ops.dagster.landing.batch_runs import running_batches
@@ -66,7 +66,7 @@ def ingest_junk(deployment: Deployment, key: str) -> None:
 def newest(deployment: Deployment) -> dg.AssetCheckEvaluation | None:
     """Return the check's newest recorded result."""
     check = dg.AssetCheckKey(deployment.names.head, "batches_settled")
-    recorded = newest_evaluation.newest_evaluation(deployment.instance, check)
+    recorded = event_log.newest_evaluation(deployment.instance, check)
     return None if recorded is None else recorded.evaluation
 
 
@@ -207,7 +207,7 @@ def test_the_newest_result_is_found_behind_many_runs_without_one(
     deployment.tick()
     before = newest(deployment)
     assert before is not None and before.passed
-    monkeypatch.setattr(newest_evaluation, "_RECORDS_AT_ONCE", 1)
+    monkeypatch.setattr(event_log, "_RECORDS_AT_ONCE", 1)
     with monkeypatch.context() as patched:
         patched.setattr(batches, "ingest", on_fire)
         patched.setattr(failed_run_checks, "report_checks", lambda *_: None)

@@ -12,10 +12,10 @@ import pytest
 
 from lance_ops.api import write_dataset
 from lance_ops.committers import Committer
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head import recorded_versions, version_sensor
 from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.head.version_sensor import build_version_sensor
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.transactions.committed import committed_versions
 from tests.dagster.deployment import Deployment
 

@@ -21,6 +21,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, LOOKED
+from lance_ops.dagster.event_log import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.head import FRESH
 from lance_ops.dagster.landing import (
     CHANGED_TOKEN,
@@ -30,7 +31,6 @@ from lance_ops.dagster.landing import (
     reported_in_state,
     unsettled_states,
 )
-from lance_ops.dagster.newest_evaluation import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.opening import open_to_look
 
 __all__ = ["TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]

@@ -18,11 +18,11 @@ from lance_ops.dagster.alerts import TOLD_BY_CHECK, Watched, build_alert_sensors
 from lance_ops.dagster.attempts import first_run
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.evaluations import causes_of_red
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.fleet.declared_fleet import FleetConfig
 from lance_ops.dagster.fleet.left_out import why_left_out
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.runners import LanceRunner, runner_key, runner_resources
 from lance_ops.maintenance.fleet import FleetReport, FleetStatus, TableOutcome, maintain
 

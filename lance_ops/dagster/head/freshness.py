@@ -16,6 +16,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import check_result_of
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head.recorded_versions import (
     VersionIdentity,
     change_up_to,
@@ -23,7 +24,6 @@ from lance_ops.dagster.head.recorded_versions import (
     recorded_versions,
 )
 from lance_ops.dagster.head.validity import unopened_warning
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
 from lance_ops.maintenance.health import LastChange

@@ -20,6 +20,7 @@ from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import causes_of_red
+from lance_ops.dagster.event_log import newest_evaluations
 from lance_ops.dagster.head.known_damage import (
     KNOWN_DAMAGES,
     KnownDamage,
@@ -28,7 +29,6 @@ from lance_ops.dagster.head.known_damage import (
     known_damages,
 )
 from lance_ops.dagster.markdown import named, size_text, table
-from lance_ops.dagster.newest_evaluation import newest_evaluations
 from lance_ops.dagster.opening import open_to_look
 from lance_ops.maintenance.verification import (
     VerificationLevel,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
+from itertools import islice
 
 import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.event_log import records_of_pages
 
 __all__ = ["observations_of_head"]
 
@@ -23,12 +26,7 @@ def observations_of_head(
     """
     head = DatasetNames(config.name).head
     wanted = dg.AssetRecordsFilter(head, after_timestamp=since.timestamp() if since else None)
-    cursor: str | None = None
-    num_read, has_more = 0, True
-    while has_more and (limit is None or num_read < limit):
-        at_once = _AT_ONCE if limit is None else min(_AT_ONCE, limit - num_read)
-        page = instance.fetch_observations(wanted, at_once, cursor)
-        for record in page.records:
-            if record.asset_observation is not None:
-                yield record.timestamp, record.asset_observation
-        cursor, num_read, has_more = page.cursor, num_read + len(page.records), page.has_more
+    at_once = _AT_ONCE if limit is None else min(_AT_ONCE, limit)
+    for record in islice(records_of_pages(partial(instance.fetch_observations, wanted, limit=at_once)), limit):
+        if record.asset_observation is not None:
+            yield record.timestamp, record.asset_observation

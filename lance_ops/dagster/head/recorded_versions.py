@@ -1,14 +1,14 @@
 """Read back the versions that Dagster's events tell of.
 
 Events outlive clean-up, and reading them back costs one query. So charts and timelines reach further than the retained
-versions, and no manifest is read for them. Dagster refuses to read more than 10,000 events at once, so many events are
-read in pages.
+versions, and no manifest is read for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import dagster as dg
@@ -16,6 +16,7 @@ import dagster as dg
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.event_log import records_of_pages
 from lance_ops.maintenance.health import LastChange, VersionSummary, last_change
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Manifest
@@ -150,13 +151,13 @@ class RecordedVersion:
 
 
 class RecordedHistory:
-    """The versions that the head's events tell of. They are read as far back as somebody asks for a version."""
+    """The versions that the head's events tell of. Events are read as far back as the caller asks for versions."""
 
     def __init__(self, instance: dg.DagsterInstance, config: DatasetConfig) -> None:
         """Read the newest events."""
         self._instance, self._head = instance, DatasetNames(config.name).head
         page = instance.fetch_materializations(dg.AssetRecordsFilter(self._head), limit=_NEWEST)
-        self._newest = _told_by(page.records)
+        self._newest = list(_told_by(page.records))
         self._known = {each.identity for each in self._newest}
         self._complete_since = page.records[-1].timestamp if page.has_more else 0.0
         self._others: list[RecordedVersion] = []
@@ -190,13 +191,8 @@ class RecordedHistory:
 
     def _events_since(self, moment: float) -> Iterator[RecordedVersion]:
         wanted = dg.AssetRecordsFilter(self._head, after_timestamp=max(moment, 0.0))
-        cursor = None
-        while True:
-            page = self._instance.fetch_materializations(wanted, limit=_PAGE, cursor=cursor, ascending=True)
-            yield from _told_by(page.records)
-            if not page.has_more:
-                return
-            cursor = page.cursor
+        read = partial(self._instance.fetch_materializations, wanted, limit=_PAGE, ascending=True)
+        return _told_by(records_of_pages(read))
 
 
 def identity_of(manifest: Manifest) -> VersionIdentity:
@@ -268,7 +264,9 @@ def recorded_versions(instance: dg.DagsterInstance, config: DatasetConfig, limit
     yield from _told_by(instance.fetch_materializations(dg.AssetRecordsFilter(head), limit=limit).records)
 
 
-def _told_by(records: Sequence[dg.EventLogRecord]) -> list[RecordedVersion]:
-    events = [record.asset_materialization for record in records]
-    told = [RecordedVersion.told_by(event) for event in events if event is not None]
-    return [each for each in told if each is not None]
+def _told_by(records: Iterable[dg.EventLogRecord]) -> Iterator[RecordedVersion]:
+    for record in records:
+        event = record.asset_materialization
+        told = RecordedVersion.told_by(event) if event is not None else None
+        if told is not None:
+            yield told

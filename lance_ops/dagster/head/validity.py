@@ -13,8 +13,8 @@ import dagster as dg
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import LOOKED, not_looked_warning
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import remedy_of_damage
 from lance_ops.snapshot import validate

@@ -11,12 +11,14 @@ one holds the same rows, and the run reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import dagster as dg
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.records import dataclass
+from lance_ops.dagster.event_log import records_of_pages
 from lance_ops.transactions import CommittedVersion, CreateIndex, ReserveFragments, Rewrite, read_version
 
 __all__ = ["VERSION", "VersionEvent", "current_run", "open_recorded", "version_events"]
@@ -147,13 +149,7 @@ def _keeps_rows(committed: CommittedVersion, gone: int) -> bool:
 
 def _events(instance: dg.DagsterInstance, asset_key: dg.AssetKey) -> Iterator[dg.EventLogRecord]:
     """Yield the materializations of an asset, the last stored one first."""
-    cursor = None
-    while True:
-        page = instance.fetch_materializations(asset_key, limit=_PAGE, cursor=cursor)
-        yield from page.records
-        if not page.has_more:
-            return
-        cursor = page.cursor
+    return records_of_pages(partial(instance.fetch_materializations, asset_key, limit=_PAGE))
 
 
 def _version_of(event: dg.AssetMaterialization | None, uri: str, on_branch: bool) -> int | None:

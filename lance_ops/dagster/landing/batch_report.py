@@ -14,6 +14,7 @@ from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.event_log import records_of_pages
 from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches, without_removed_batches
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import list_landing
@@ -186,14 +187,11 @@ def _newest_observed(
     """Yield the metadata of the newest observation of each of these batches that has one."""
     for start in range(0, len(keys), _PARTITIONS_AT_ONCE):
         left = set(keys[start : start + _PARTITIONS_AT_ONCE])
-        newest, cursor = dg.AssetRecordsFilter(names.batches, asset_partitions=sorted(left)), None
-        while left:
-            page = instance.fetch_observations(newest, limit=_EVENTS_AT_ONCE, cursor=cursor)
-            for record in page.records:
-                key = record.partition_key
-                if key in left:
-                    left.remove(key)
-                    yield key, record.asset_observation.metadata if record.asset_observation else {}
-            if not page.has_more:
+        wanted = dg.AssetRecordsFilter(names.batches, asset_partitions=sorted(left))
+        for record in records_of_pages(partial(instance.fetch_observations, wanted, limit=_EVENTS_AT_ONCE)):
+            key = record.partition_key
+            if key in left:
+                left.remove(key)
+                yield key, record.asset_observation.metadata if record.asset_observation else {}
+            if not left:
                 break
-            cursor = page.cursor

@@ -19,9 +19,9 @@ import dagster as dg
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, causes_of_red, check_result_of
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.landing.landing import list_landing, shortened
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 
 __all__ = [
     "LANDING_CHECK",

@@ -158,7 +158,7 @@ class Landing:
     """How long the listing took, with the grouping."""
 
     def newest(self, known: Iterable[str], held: Iterable[str]) -> LandedBatch | None:
-        """Return the newest batch that is ready, or that waits after it was asked for or ingested.
+        """Return the newest batch of those that are ready, and of those that were asked for or ingested and now wait.
 
         `known` are Dagster's keys of batches that were asked for, and `held` the keys of those in the table.
         """

@@ -23,6 +23,7 @@ import dagster as dg
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, causes_of_red, check_result_of
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head import unopened_warning
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState
@@ -35,7 +36,6 @@ from lance_ops.dagster.landing.landing_check import (
     was_listed,
 )
 from lance_ops.dagster.markdown import table
-from lance_ops.dagster.newest_evaluation import newest_evaluation
 from lance_ops.dagster.opening import OpenNewest
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged, why_unopened
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.event_log import records_of_pages
 from lance_ops.verbs import StoredPlan
 
 __all__ = ["log_done", "log_plan", "past_seconds", "plan_of_run"]
@@ -49,17 +51,14 @@ def plan_of_run(context: dg.OpExecutionContext, config: DatasetConfig, verb: str
         after_timestamp=begun - _MARGIN_SECONDS,
         before_timestamp=None if record.end_time is None else record.end_time + _MARGIN_SECONDS,
     )
-    cursor, has_more = None, True
-    while has_more:
-        found = context.instance.fetch_observations(bounds, limit=_PAGE, cursor=cursor)
-        cursor, has_more = found.cursor, found.has_more
-        for event in found.records:
-            observed = event.asset_observation
-            if event.run_id != run_id or observed is None or _value(observed, _VERB) != verb:
-                continue
-            plan = _value(observed, _PLAN)
-            if plan is not None:
-                return StoredPlan.from_dict(plan)
+    read = partial(context.instance.fetch_observations, bounds, limit=_PAGE)
+    for event in records_of_pages(read):
+        observed = event.asset_observation
+        if event.run_id != run_id or observed is None or _value(observed, _VERB) != verb:
+            continue
+        plan = _value(observed, _PLAN)
+        if plan is not None:
+            return StoredPlan.from_dict(plan)
     raise InvalidInput(f"execute: run {run_id} has no plan of {verb} for {config.name}: give the id of a preview's run")
 
 

@@ -1,14 +1,14 @@
-"""Find the newest results of a check in Dagster's log."""
+"""Read Dagster's event log page by page: it refuses to read more than 10,000 events at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import dagster as dg
 
 from lance_ops.core.records import dataclass
 
-__all__ = ["RecordedEvaluation", "newest_evaluation", "newest_evaluations"]
+__all__ = ["RecordedEvaluation", "newest_evaluation", "newest_evaluations", "records_of_pages"]
 
 _RECORDS_AT_ONCE = 20
 """How many records are read first. Each further page is twice as long as the one before."""
@@ -21,6 +21,20 @@ class RecordedEvaluation:
     evaluation: dg.AssetCheckEvaluation
     record_id: int
     run_id: str
+
+
+def records_of_pages(fetch: Callable[..., dg.EventRecordsResult]) -> Iterator[dg.EventLogRecord]:
+    """Yield the records of all pages. `fetch` reads the page behind a `cursor`, and None stands for the first page.
+
+    A page is read when the caller asks for its first record.
+    """
+    cursor: str | None = None
+    while True:
+        page = fetch(cursor=cursor)
+        yield from page.records
+        if not page.has_more:
+            return
+        cursor = page.cursor
 
 
 def newest_evaluation(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> RecordedEvaluation | None:
