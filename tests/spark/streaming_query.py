@@ -58,7 +58,8 @@ class Query:
         return [row for part in parts for batch in task.read(part) for row in batch.to_pylist()]
 
     def _first_offset(self) -> dict[str, int]:
-        return json.loads(json.dumps(self.reader.initialOffset()))  # type: ignore[no-any-return]
+        offset: dict[str, int] = json.loads(json.dumps(self.reader.initialOffset()))
+        return offset
 
     def _new_reader(self) -> LanceStreamReader | LanceChangeReader:
         source = LanceSource(self._options)

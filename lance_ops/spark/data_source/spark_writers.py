@@ -91,14 +91,14 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit a micro-batch unless it has no rows or is a repeat; a repeat's files are left to clean-up.
 
-        The files of a micro-batch that is refused are deleted: no commit of them is attempted.
+        If the micro-batch is refused, its files are deleted, because no commit has named them.
         """
         fragments = _fragments(messages)
         if not fragments:
             return
         try:
             plan = self._planned(messages, batchId)
-        except Exception:
+        except Exception:  # whatever it is, no commit has named the files
             self._plan.discard(fragments)
             raise
         if plan is not None:

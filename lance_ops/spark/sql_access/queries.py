@@ -19,6 +19,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.records import dataclass
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import SourceOptions, visible_schema
 from lance_ops.spark.sql_access.conditions import ConditionTranslation, EvaluatedConstants
 from lance_ops.spark.sql_access.dialect import parse
@@ -28,7 +29,7 @@ from lance_ops.spark.sql_access.words import Reader, Word, split_words
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import quoted_path
 
-__all__ = ["explain_query", "lance_query", "mentions_a_path", "parse_error", "run_query"]
+__all__ = ["explain_query", "lance_query", "mentions_a_path", "parse_error", "run_query", "run_query_to_write"]
 
 _COUNTED = "_rowaddr"
 """The column of a query that counts rows and names none: no file is read for it."""
@@ -54,6 +55,16 @@ def run_query(text: str, tables: Tables) -> DataFrame:
     """Return the DataFrame of a query; one without a Lance table goes to Spark as it is."""
     found = lance_query(text, tables)
     return tables.spark_sql(text) if found is None else found
+
+
+def run_query_to_write(text: str, tables: Tables, target: Snapshot | None) -> tuple[DataFrame, Snapshot | None]:
+    """Return the DataFrame of a query whose rows are written to a table, and `target` if the query reads it, else None.
+
+    `target` is the version of that table which the query reads; None if the table is not there yet.
+    """
+    tables = (tables if target is None else tables.reading(target)).for_query_to_write()
+    frame = run_query(text, tables)
+    return frame, target if target is not None and tables.has_read(target.uri) else None
 
 
 def lance_query(text: str, tables: Tables) -> DataFrame | None:

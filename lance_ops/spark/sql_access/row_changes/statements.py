@@ -12,7 +12,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write_with
-from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.queries import lance_query, run_query, run_query_to_write
 from lance_ops.spark.sql_access.row_changes.computed_rows import delete_computed, update_computed
 from lance_ops.spark.sql_access.row_changes.key_conditions import key_condition
 from lance_ops.spark.sql_access.statement import (
@@ -66,8 +66,7 @@ def _insert(statement: Statement) -> DataFrame | None:
         options = {}
         if replaces:
             options["replace_where"] = "true" if condition is None else _condition_in_sql(statement, current, condition)
-        tables = statement.tables.reading(current).for_query_to_write()
-        frame = run_query(query, tables)
+        frame, read = run_query_to_write(query, statement.tables, current)
         if not by_name:
             frame = _by_position(frame, columns or current.schema.names, statement)
         write_with(
@@ -77,7 +76,7 @@ def _insert(statement: Statement) -> DataFrame | None:
             options,
             table.storage_options,
             grows_by=_GROWS_BY,
-            computed_from=current if replaces and tables.has_read(current.uri) else None,
+            computed_from=read if replaces else None,
             on_progress=statement.on_progress,
         )
 

@@ -11,7 +11,7 @@ from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, Invalid
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source import WriteMode, options_of_properties
 from lance_ops.spark.frame_write import create_table, write_with
-from lance_ops.spark.sql_access.queries import lance_query, run_query
+from lance_ops.spark.sql_access.queries import lance_query, run_query_to_write
 from lance_ops.spark.sql_access.shown_tables import COMMENT
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_definition.declared_columns import declared_columns
@@ -82,16 +82,14 @@ def _create_from_query(
     """
 
     def attempt(current: Snapshot | None) -> None:
-        tables = statement.tables if current is None else statement.tables.reading(current)
-        tables = tables.for_query_to_write()
-        rows = run_query(query, tables)
+        rows, read = run_query_to_write(query, statement.tables, current)
         write_with(
             rows,
             table.location,
             mode,
             options,
             table.storage_options,
-            computed_from=current if current is not None and tables.has_read(current.uri) else None,
+            computed_from=read,
             on_progress=statement.on_progress,
         )
 
