@@ -43,6 +43,7 @@ from lance_ops.maintenance.ingest.planning import (
     IngestOptions,
     IngestPlan,
     IngestTask,
+    batches_not_as_listed,
     plan_ingest,
     plan_readable,
 )
@@ -149,9 +150,8 @@ def ingest(
     not_as_listed: set[str] = set()
 
     def with_refused(result: IngestResult) -> IngestResult:
-        reasons = _passing_reasons(schemas)
-        passing = [key for key, reason in refused.items() if key in not_as_listed or reason in reasons]
-        return replace(result, refused=refused, not_as_listed=tuple(passing))
+        passing = not_as_listed | batches_not_as_listed(batches, schemas)
+        return replace(result, refused=refused, not_as_listed=tuple(key for key in refused if key in passing))
 
     while True:
         plan, refused = plan_others(refused, version)
@@ -197,11 +197,6 @@ def _abandon_if_schema_differs(
 def _columns_of(schema: Schema) -> list[tuple[str, str]]:
     """Return names and types of columns; their order, and the case of names, are no reason to write rows again."""
     return sorted((field.name.lower(), str(field.type)) for field in plain_schema(schema))
-
-
-def _passing_reasons(schemas: FoundSchemas) -> set[str]:
-    """Return the reasons of the files that were not as they were listed when their columns were read."""
-    return {str(error) for error in schemas.refused.values() if isinstance(error, RawFileNotAsListed)}
 
 
 def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str], set[str]]:

@@ -332,11 +332,11 @@ def found_file(
     with failures_of_store(uri, storage_options):
         filesystem, path = remote_file_system(uri, storage_options, looks_anew=entry is None)
         # Without an ETag the token is of a time, and a listing may state other fractions of a second than a look-up.
-        is_enough = entry is not None and etag_of(entry) is not None and entry.get("size") is not None
-        info = entry if entry is not None and is_enough else filesystem.info(path)
-    if info.get("type") == "directory":
+        if entry is None or etag_of(entry) is None or entry.get("size") is None:
+            entry = filesystem.info(path)
+    if entry.get("type") == "directory":
         raise RawFileRefused(shown_uri(uri), _IS_FOLDER)
-    stated = StatedFile.of(info)
+    stated = StatedFile.of(entry)
     if stated.size_bytes is None:
         raise RawFileRefused(shown_uri(uri), "its store does not say how long it is; copy it elsewhere")
     if stated.modified is None and stated.etag is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         IngestOptions,
     )
     from lance_ops.maintenance.ingest.planning.ingest_plan import IngestPlan, IngestTask, plan_ingest
-    from lance_ops.maintenance.ingest.planning.readable_batches import plan_readable
+    from lance_ops.maintenance.ingest.planning.readable_batches import batches_not_as_listed, plan_readable
 
 __all__ = [
     "BadBatches",
@@ -23,6 +23,7 @@ __all__ = [
     "IngestOptions",
     "IngestPlan",
     "IngestTask",
+    "batches_not_as_listed",
     "plan_ingest",
     "plan_readable",
 ]
@@ -34,6 +35,7 @@ _MODULES = {
     "IngestOptions": "ingest_options",
     "IngestPlan": "ingest_plan",
     "IngestTask": "ingest_plan",
+    "batches_not_as_listed": "readable_batches",
     "plan_ingest": "ingest_plan",
     "plan_readable": "readable_batches",
 }

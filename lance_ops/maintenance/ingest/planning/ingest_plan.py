@@ -14,7 +14,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches
+from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches, tokens_of
 from lance_ops.maintenance.ingest.by_key import KeyedBatches
 from lance_ops.maintenance.ingest.planning.ingest_options import (
     BadBatches,
@@ -282,7 +282,7 @@ def _new_batches(
 ) -> tuple[tuple[IngestBatch, ...], tuple[str, ...]]:
     """Return the batches to ingest, and the keys of those whose rows of before must leave the table."""
     if options.schema_mode is SchemaMode.OVERWRITE:
-        held = {batch.key: batch.token for batch in batches} == {key: each.token for key, each in ingested.items()}
+        held = {batch.key: batch.token for batch in batches} == tokens_of(ingested)
         return () if held else tuple(batches), ()
     new, replaced = [], []
     for batch in batches:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from lance_ops.core.errors import RawFileRefused
+from lance_ops.core.errors import RawFileNotAsListed, RawFileRefused
 from lance_ops.core.redaction import redact
 from lance_ops.maintenance.ingest.planning.ingest_options import BadBatches
 from lance_ops.maintenance.ingest.planning.ingest_plan import BatchChanged, IngestPlan
-from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile
+from lance_ops.maintenance.ingest.raw_files import IngestBatch
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees, FoundSchemas
 
-__all__ = ["plan_readable"]
+__all__ = ["batches_not_as_listed", "plan_readable"]
 
 
 def plan_readable(
@@ -37,7 +37,8 @@ def plan_readable(
         try:
             return plan(left, schemas=schemas), refused
         except (RawFileRefused, FileDisagrees) as error:
-            found = _batches_with(left, schemas.refused) or _batch_named(left, error)
+            first = _first_refusals(left, schemas)
+            found = {key: str(refusal) for key, refusal in first.items()} or _batch_named(left, error)
             if bad is BadBatches.REFUSE or not found:
                 raise
             refused |= found
@@ -47,14 +48,17 @@ def plan_readable(
             refused[error.key] = str(error)
 
 
-def _batches_with(batches: Sequence[IngestBatch], files: Mapping[RawFile, RawFileRefused]) -> dict[str, str]:
-    """Return the batches that have one of these files, each with the reason of its first one."""
-    found: dict[str, str] = {}
-    for batch in batches:
-        reasons = [str(files[file]) for file in batch.files if file in files]
-        if reasons:
-            found[batch.key] = reasons[0]
-    return found
+def batches_not_as_listed(batches: Sequence[IngestBatch], schemas: FoundSchemas) -> set[str]:
+    """Return the keys of the batches that were refused because a file was gone or changed when its schema was read."""
+    refusals = _first_refusals(batches, schemas)
+    return {key for key, refusal in refusals.items() if isinstance(refusal, RawFileNotAsListed)}
+
+
+def _first_refusals(batches: Sequence[IngestBatch], schemas: FoundSchemas) -> dict[str, RawFileRefused]:
+    """Return the batches with a file whose schema could not be read, each with the refusal of its first such file."""
+    refused = schemas.refused
+    found = ((batch.key, next((refused[each] for each in batch.files if each in refused), None)) for batch in batches)
+    return {key: refusal for key, refusal in found if refusal is not None}
 
 
 def _batch_named(batches: Sequence[IngestBatch], error: RawFileRefused | FileDisagrees) -> dict[str, str]:
