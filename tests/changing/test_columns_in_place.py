@@ -1,4 +1,4 @@
-"""Columns written where the rows are: beside writers of other columns, and where an index holds their values."""
+"""A writer gives columns new values in place: other writers change other columns, or an index holds the old values."""
 
 from __future__ import annotations
 

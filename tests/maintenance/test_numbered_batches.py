@@ -1,4 +1,4 @@
-"""The batch of a name that came last into a table is found without reading the versions before it."""
+"""A search for the last batch of a name reads no version before that batch."""
 
 from __future__ import annotations
 

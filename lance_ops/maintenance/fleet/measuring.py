@@ -88,5 +88,5 @@ def table_uri(root: str, table: str) -> str:
 
 
 def is_own_fault(error: BaseException | None) -> bool:
-    """Return whether a table itself causes an error. Any other may come from the store, which all tables share."""
+    """Return whether a table itself causes an error. Another error may come from the store, which all tables share."""
     return isinstance(error, _OWN_FAULTS) or (isinstance(error, ValueError) and not isinstance(error, LanceOpsError))

@@ -43,7 +43,7 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
 def summarised_versions(
     snapshot: Snapshot, versions: Iterable[int] | None = None
 ) -> Iterator[tuple[Snapshot, VersionSummary]]:
-    """Yield retained versions, opened and summarised; each is read when asked for.
+    """Yield retained versions, each opened and summarised. A version is read when the caller asks for it.
 
     They are all versions up to this one, newest first, or those that the caller has chosen from a listing, in the order
     given. Versions that clean-up removes meanwhile are left out.

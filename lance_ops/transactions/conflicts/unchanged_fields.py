@@ -72,7 +72,7 @@ class NewSegments:
 def judge_indexed_fields(field_ids: Iterable[int], schema: Schema) -> Retry | None:
     """Return why an index of these fields has no place in a version of this schema, None if it has one.
 
-    The check is due for each version: once a field is dropped, a later field can have its id.
+    Ask of each version in turn: a field that a later version adds may have the id of a dropped one.
     """
     if all(map(schema.by_id, field_ids)):
         return None
