@@ -16,7 +16,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import InThreads
 from lance_ops.spark import frame_write, sql
 from lance_ops.spark.data_source import WritePlan
-from lance_ops.spark.sql_access.queries import run_query
+from lance_ops.spark.sql_access import queries
 from lance_ops.spark.sql_access.row_changes import statements
 from lance_ops.spark.sql_access.table_references import Tables
 from tests.spark.sql_access.shown_rows import first, stored
@@ -136,7 +136,7 @@ def test_a_statement_whose_version_clean_up_removes_after_the_commit_runs_once(
 
 def test_an_overwrite_by_other_rows_runs_its_query_once(run: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = lake / "numbers.lance"
-    commit, ran = WritePlan.commit, list[str]()
+    commit, run_query, ran = WritePlan.commit, queries.run_query, list[str]()
 
     def overtaken(*args: Any, **named: Any) -> Any:
         LanceDataset(uri).update({"x": "500"}, "id = 2")
@@ -147,7 +147,7 @@ def test_an_overwrite_by_other_rows_runs_its_query_once(run: Any, lake: Path, mo
         return run_query(text, tables)
 
     monkeypatch.setattr(WritePlan, "commit", overtaken)
-    monkeypatch.setattr(statements, "run_query", noted)
+    monkeypatch.setattr(queries, "run_query", noted)
     run("INSERT OVERWRITE numbers VALUES (1, 2, 'c')")
     assert (stored(lake), len(ran)) == ([(1, 2, "c")], 1)
 
