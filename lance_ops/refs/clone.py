@@ -1,7 +1,8 @@
 """Begin a dataset from one version of another: with copies of its files (deep), or with their names only (shallow).
 
 A shallow clone reads the source's files through a base path and writes new files beneath its own root. The source does
-not know of its clones: a tag on the source keeps clean-up from removing the version.
+not know of its clones: a tag on the source keeps clean-up from removing the version. A pin keeps it while the clone is
+made, if the source's store can be written to.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, Unsupporte
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, is_detached, new_deletion_file_id
 from lance_ops.refs.branch_locations import branch_of, branch_uri
 from lance_ops.refs.copied_files import CopiedFile, CopyTask, FileKind, copy_file
+from lance_ops.refs.version_pins import pinned_where_writable
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import (
@@ -40,7 +42,8 @@ def shallow_clone(source: Snapshot, target_uri: str, storage_options: Mapping[st
     `storage_options` must open both the target and the source; the default is the source's options.
     """
     root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
-    return commit_first_version(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
+    with pinned_where_writable(source):
+        return commit_first_version(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
 
 
 def deep_clone(
@@ -53,30 +56,15 @@ def deep_clone(
 
     Tasks of the runner copy the files, each verified by its checksums and by its size.
 
-    Raises `DatasetAlreadyExists` if the target holds one. After a definite failure the copies are deleted.
+    Raises `DatasetAlreadyExists` if the target holds one, and `VersionNotFound` if clean-up removed the version. After
+    a definite failure the copies are deleted.
     """
     _check_not_detached(source)
     root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
     if root.committer.latest() is not None:
         raise DatasetAlreadyExists(f"{root.store.uri} holds a dataset already")
-    copies, source_manifest = _Copies(source), _self_contained(source)
-    manifest = replace(
-        source_manifest,
-        fragments=FragmentList(map(copies.fragment, source_manifest.fragments)),
-        indices=tuple(map(copies.index, source.manifest.indices)),
-    )
-
-    reference, options = SnapshotReference.of(source), dict(root.storage_options)
-    tasks = [CopyTask(reference, file, root.store.uri, path, options) for path, file in copies.sources.items()]
-    job = Job.on("clone", source.uri, source.version, tuple(task.file.size_bytes for task in tasks), unit="bytes")
-    pending = PendingFiles.at(root.store, copies.sources)
-    with pending.abandoned_on_failure():
-        (runner or InThreads(_COPIES_AT_ONCE)).map(copy_file, tasks, job)
-    with pending.abandoned_unless_committed():
-        made = commit_clone(
-            root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
-        )
-    return Snapshot(root.store, root.committer, made, root.storage_options, verify_checksums=source.verify_checksums)
+    with pinned_where_writable(source):
+        return _copy(source, root, runner)
 
 
 def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapshot:
@@ -96,7 +84,8 @@ def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapsho
         source = Snapshot.open(branch_uri(source, clone.ref_name), storage_options=root.storage_options)
     source = source.at(clone.ref_version)
     complete = replace(transaction, read_version=source.version, operation=_clone_of(source, is_shallow=True))
-    return commit_first_version(source, root, complete)
+    with pinned_where_writable(source):
+        return commit_first_version(source, root, complete)
 
 
 def commit_first_version(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
@@ -146,6 +135,27 @@ def _self_contained(source: Snapshot) -> Manifest:
         )
 
     return replace(source.manifest, fragments=FragmentList(map(with_inline_sequences, source.fragments)))
+
+
+def _copy(source: Snapshot, root: DatasetRoot, runner: Runner | None) -> Snapshot:
+    copies, source_manifest = _Copies(source), _self_contained(source)
+    manifest = replace(
+        source_manifest,
+        fragments=FragmentList(map(copies.fragment, source_manifest.fragments)),
+        indices=tuple(map(copies.index, source.manifest.indices)),
+    )
+
+    reference, options = SnapshotReference.of(source), dict(root.storage_options)
+    tasks = [CopyTask(reference, file, root.store.uri, path, options) for path, file in copies.sources.items()]
+    job = Job.on("clone", source.uri, source.version, tuple(task.file.size_bytes for task in tasks), unit="bytes")
+    pending = PendingFiles.at(root.store, copies.sources)
+    with pending.abandoned_on_failure():
+        (runner or InThreads(_COPIES_AT_ONCE)).map(copy_file, tasks, job)
+    with pending.abandoned_unless_committed():
+        made = commit_clone(
+            root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
+        )
+    return Snapshot(root.store, root.committer, made, root.storage_options, verify_checksums=source.verify_checksums)
 
 
 class _Copies:

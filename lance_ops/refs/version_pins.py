@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import field
 from typing import Self, TypeVar
 
+from lance_ops.core.errors import StoreError
 from lance_ops.core.records import dataclass
 from lance_ops.refs.announced_removals import check_no_announced_removal, check_version_is_kept
 from lance_ops.snapshot import Snapshot
@@ -29,6 +30,7 @@ __all__ = [
     "naming_pins_by_work",
     "pinned",
     "pinned_if_at_risk",
+    "pinned_where_writable",
     "pinned_with_later",
 ]
 
@@ -105,6 +107,19 @@ def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[No
             check_no_announced_removal(snapshot)
         yield
     pin.abandon()
+
+
+@contextmanager
+def pinned_where_writable(snapshot: Snapshot) -> Iterator[None]:
+    """Keep clean-up from removing the snapshot's version during the block, as `pinned` does.
+
+    It is for work that only reads the snapshot's dataset, which may be another's. Where the store takes no pin, the
+    block runs without one.
+    """
+    with ExitStack() as pins:
+        with suppress(StoreError):
+            pins.enter_context(pinned(snapshot))
+        yield
 
 
 @contextmanager

@@ -23,7 +23,9 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
     VersionNotFound,
 )
+from lance_ops.refs import clone as clones
 from lance_ops.refs.clone import deep_clone, shallow_clone
+from lance_ops.refs.version_pins import PINS_DIR
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.validation import validate
 from lance_ops.store import FsspecStore, LocalStore
@@ -215,6 +217,58 @@ def test_clean_up_keeps_files_named_through_a_base_path_to_its_own_root(source: 
     assert newest.version == 3 and ids(newest) == ids(source)
     newest.cleanup_old_versions(timedelta(0), delete_unverified=True)
     assert {path for path in files(source.uri) if path.startswith(("data", "_deletions"))} == before
+
+
+class CleaningRunner(PicklingRunner):
+    """Replaces the source's content and cleans it up before the first task, as another process may."""
+
+    def __init__(self, source: lance_ops.LanceDataset) -> None:
+        super().__init__()
+        self.source = source
+
+    def map(self, *arguments: Any, **options: Any) -> list[Any]:
+        removed_meanwhile(self.source)
+        return super().map(*arguments, **options)
+
+
+def removed_meanwhile(source: lance_ops.LanceDataset) -> None:
+    lance_ops.write_dataset(rows(50, 51), source.uri, mode="overwrite")
+    lance_ops.dataset(source.uri).cleanup_old_versions(timedelta(0))
+
+
+def test_clean_up_beside_a_clone_keeps_the_version_until_it_is_made(
+    source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = deep_clone(source.snapshot, str(tmp_path / "deep"), runner=CleaningRunner(source))
+    assert len(ids(deep)) == 29
+    commit = clones.commit_clone
+
+    def after_a_clean_up(*arguments: Any) -> Any:
+        removed_meanwhile(source)
+        return commit(*arguments)
+
+    monkeypatch.setattr(clones, "commit_clone", after_a_clean_up)
+    assert len(ids(shallow_clone(source.snapshot, str(tmp_path / "shallow")))) == 29
+    assert not [*source.snapshot.store.list(PINS_DIR)]
+    lance_ops.dataset(source.uri).cleanup_old_versions(timedelta(0))
+    for kind in (deep_clone, shallow_clone):
+        with pytest.raises(VersionNotFound, match="version 2 was cleaned up"):
+            kind(source.snapshot, str(tmp_path / "late"))
+
+
+def test_a_source_that_cannot_be_written_to_is_cloned(
+    source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = LocalStore.put
+
+    def refused(store: LocalStore, path: str, *arguments: Any, **options: Any) -> None:
+        if store.uri == source.uri:
+            raise StoreError("read-only file system")
+        put(store, path, *arguments, **options)
+
+    monkeypatch.setattr(LocalStore, "put", refused)
+    assert len(ids(deep_clone(source.snapshot, str(tmp_path / "deep")))) == 29
+    assert len(ids(shallow_clone(source.snapshot, str(tmp_path / "shallow")))) == 29
 
 
 def test_a_clone_holds_external_row_sequences_inline(dataset_uri: str, tmp_path: Path) -> None:
