@@ -10,17 +10,17 @@ from lance_ops.table import WRITER, DataFile, Fragment, Manifest, change_manifes
 from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["NO_TABLE", "next_manifest"]
+__all__ = ["NO_TABLE", "next_manifest", "next_timestamp"]
 
 NO_TABLE = Manifest(version=0, schema=Schema(()))
 """The manifest that the first transaction of a table is applied to."""
 
+_CLOCK_TOLERANCE_NS = 3600 * 10**9
+"""How far the clocks of two writers may differ before one of them counts as wrong."""
+
 
 def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyContext, now_ns: int) -> Manifest:
-    """Apply a transaction, and set the version, flags, timestamp, tag and writer; the caller checks the invariants.
-
-    The timestamp is never earlier than that of the newest version, even if the writers' clocks differ.
-    """
+    """Apply a transaction, and set the version, flags, timestamp, tag and writer; the caller checks the invariants."""
     operation = transaction.operation
     if newest.version == 0 and not operation.creates_table:
         raise InvalidInput(f"{operation.name} needs a table, and there is none yet")
@@ -44,11 +44,21 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyCont
         version=newest.version + 1,
         reader_feature_flags=reader,
         writer_feature_flags=writer,
-        timestamp_ns=max(now_ns, newest.timestamp_ns or 0),
+        timestamp_ns=next_timestamp(newest, now_ns),
         tag=transaction.tag,
         transaction_file=transaction.file_name,
         writer_version=WRITER,
     )
+
+
+def next_timestamp(before: Manifest, now_ns: int) -> int:
+    """Return the timestamp of a version that is made from `before` now.
+
+    It is not earlier than that of `before` if the writers' clocks differ by up to an hour. A timestamp further in the
+    future is that of a wrong clock: later versions do not take it over.
+    """
+    earliest = before.timestamp_ns or 0
+    return earliest if now_ns < earliest <= now_ns + _CLOCK_TOLERANCE_NS else now_ns
 
 
 def _live_files(fragment: Fragment, fields: set[int] | None) -> tuple[DataFile, ...]:

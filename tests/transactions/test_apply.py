@@ -54,10 +54,14 @@ class TestEveryVersion:
         assert made.writer_version == WRITER
         assert made.transaction_file == transaction.file_name
 
-    def test_the_timestamp_never_decreases(self) -> None:
-        made = next_manifest(TABLE, Transaction(4, set_config("k")), ApplyContext(), 5)
+    @pytest.mark.parametrize(("seconds", "is_taken_over"), [(1, True), (3600, True), (3601, False), (-1, False)])
+    def test_the_timestamp_never_decreases_unless_one_clock_is_wrong(self, seconds: int, is_taken_over: bool) -> None:
+        now_ns = LATER - seconds * 10**9
+        ahead = replace(TABLE, timestamp_ns=LATER)
 
-        assert made.timestamp_ns == TABLE.timestamp_ns
+        made = next_manifest(ahead, Transaction(4, set_config("k")), ApplyContext(), now_ns)
+
+        assert made.timestamp_ns == (LATER if is_taken_over else now_ns)
 
     def test_the_flags_name_the_features_in_use(self) -> None:
         assert after(set_config("k")).writer_feature_flags == FeatureFlag.TABLE_CONFIG

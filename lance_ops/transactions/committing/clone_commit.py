@@ -12,6 +12,7 @@ from lance_ops.table import WRITER, Manifest, flags_for
 from lance_ops.transactions.committed import read_version
 from lance_ops.transactions.committing.after_commit import errors_as_unknown_outcome
 from lance_ops.transactions.committing.single_commit import commit_once, remove_transaction_file
+from lance_ops.transactions.next_version import next_timestamp
 from lance_ops.transactions.operations import Clone
 from lance_ops.transactions.transaction import Transaction
 
@@ -28,7 +29,7 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
     assert isinstance(clone, Clone)
     made = replace(
         clone.first_manifest(source),
-        timestamp_ns=max(time.time_ns(), source.timestamp_ns or 0),
+        timestamp_ns=next_timestamp(source, time.time_ns()),
         tag="",
         transaction_file=transaction.file_name,
         writer_version=WRITER,
