@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
@@ -131,7 +132,7 @@ def test_an_event_is_found_by_pages_from_its_versions_commit_on(
         record(deployment, number + 1)
     monkeypatch.setattr(recorded_versions, "_NEWEST", 2)
     monkeypatch.setattr(recorded_versions, "_PAGE", 5)
-    monkeypatch.setattr(recorded_versions, "_CLOCK_MARGIN", 0.0)
+    monkeypatch.setattr(recorded_versions, "CLOCK_MARGIN", 0.0)
     asked: list[int] = []
     fetch = deployment.instance.fetch_materializations
 
@@ -231,6 +232,19 @@ def test_a_young_version_is_left_to_the_run_that_made_it(deployment: Deployment)
     ticked = deployment.tick("versions")
     assert ticked.events == ()
     assert ticked.skip_message == "every version up to 0 is recorded; 1 is the newest"
+
+
+def test_a_version_that_a_wrong_clock_has_dated_far_ahead_is_recorded_once(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.time_ns
+    with monkeypatch.context() as wrong:
+        wrong.setattr(time, "time_ns", lambda: clock() + 10 * 365 * 86400 * 10**9)
+        write_dataset(rows(1), deployment.config.uri)
+    write_dataset(rows(2), deployment.config.uri, mode="append")
+    assert watch(deployment)[0] == [1, 2]
+    monkeypatch.setattr(recorded_versions, "_NEWEST", 1)
+    assert watch(deployment)[0] == [], "without a cursor"
 
 
 def valid_results(deployment: Deployment) -> list[tuple[bool, str]]:

@@ -6,6 +6,7 @@ versions, and no manifest is read for them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +24,7 @@ from lance_ops.table import Manifest
 from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = [
+    "CLOCK_MARGIN",
     "DATA_VERSION_TAG",
     "RecordedHistory",
     "RecordedVersion",
@@ -33,6 +35,9 @@ __all__ = [
     "may_hold",
     "recorded_versions",
 ]
+
+CLOCK_MARGIN = 3600.0
+"""Seconds by which the clock of the process that commits a version may be ahead of the one that logs its event."""
 
 DATA_VERSION_TAG = "dagster/data_version"
 
@@ -49,8 +54,6 @@ _TAGS = "lance/tags"
 _NEWEST = 200
 """How many of the newest events a history begins with: a chart and a timeline show fewer versions."""
 _PAGE = 1000
-_CLOCK_MARGIN = 3600.0
-"""Seconds by which the clock of the process that commits a version may be ahead of the one that logs its event."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _COUNTS = {
     "num_rows": "dagster/row_count",
@@ -172,11 +175,12 @@ class RecordedHistory:
         """Return whether an event records this version. Ask for versions in the order of their commits.
 
         An event is logged after its version was committed. So the events since the commit are read, the oldest first:
-        a run logs it soon.
+        a run logs it soon. A time far in the future is that of a wrong clock, and tells nothing.
         """
         if identity in self._known:
             return True
-        since = identity[1] - _CLOCK_MARGIN
+        is_wrong = identity[1] > time.time() + CLOCK_MARGIN
+        since = 0.0 if is_wrong else identity[1] - CLOCK_MARGIN
         if since > self._complete_since:
             return False
         if self._unread is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
@@ -14,6 +14,7 @@ from lance_ops.dagster.head.index_events import index_events
 from lance_ops.dagster.head.overview import CHARTED, overview
 from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.head.recorded_versions import (
+    CLOCK_MARGIN,
     DATA_VERSION_TAG,
     RecordedHistory,
     RecordedVersion,
@@ -75,21 +76,23 @@ def unrecorded(
 ) -> Unrecorded:
     """Return the events of those of the ascending `versions` that the head has no materialization of.
 
-    A version committed after `settled_before` is left out, with all that follow. So are those that follow when
-    `max_seconds` are over; the first one is looked at all the same. Each version costs the read of one manifest. Only
-    the last one gets an overview, for which older versions without an event may be read.
+    A version committed after `settled_before` is left out, with all that follow, unless a wrong clock has given it a
+    time far in the future. So are those that follow when `max_seconds` are over; the first one is looked at all the
+    same. Each version costs the read of one manifest. Only the last one gets an overview, for which older versions
+    without an event may be read.
     """
     if not versions:
         return Unrecorded()
     begun = time.monotonic()
     history = RecordedHistory(instance, config)
+    far_ahead = datetime.now(UTC) + timedelta(seconds=CLOCK_MARGIN)
     last: NewVersion | None = None
     reached: VersionIdentity | None = None
     older: list[tuple[RecordedVersion, Sequence[_Event]]] = []
     for new in _oldest_first(newest, versions, debt_policy(config)):
         if not history.holds(new.recorded.identity):
             committed = new.summary.timestamp
-            if settled_before is not None and committed is not None and committed > settled_before:
+            if settled_before is not None and committed is not None and settled_before < committed < far_ahead:
                 break
             if last is not None:
                 older.append((last.recorded, [head_event(config, last, started), *index_events(config, last)]))
