@@ -203,7 +203,7 @@ def _remove_versions_with_holes(snapshot: Snapshot, gone: set[int], deleted: Ite
     for version in gone.intersection(snapshot.committer.versions()):
         named = NamedFiles(snapshot.uri)
         with suppress(VersionNotFound):  # the other clean-up removed it itself
-            named.add(read_manifest(snapshot.store, snapshot.committer, version))
+            named.add(read_manifest(snapshot.store, snapshot.committer, version), is_kept=False)
             if any(info.path in named for info in deleted):
                 snapshot.committer.remove(version)
 

@@ -9,14 +9,14 @@ from typing import NamedTuple, TypeAlias
 
 from lance_ops.committers import Committer, DatasetRoot, list_detached, open_root
 from lance_ops.core.errors import VersionNotFound
-from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, TRANSACTIONS_DIR
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, MAIN_BRANCH, TRANSACTIONS_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
 from lance_ops.refs import branch_of, branch_uri
 from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store, path_beneath
-from lance_ops.table import BasePath, FragmentList, Manifest
+from lance_ops.table import BasePath, FragmentList, Manifest, check_writable
 from lance_ops.transactions import read_manifest
 
 __all__ = ["NamedFiles", "add_named_by_others", "detached_versions"]
@@ -44,14 +44,25 @@ class NamedFiles:
     index_folders: set[str] = field(default_factory=set)
     _last_added: _Added | None = None
 
-    def add(self, manifest: Manifest, owner: str | None = None) -> None:
-        """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root.
+    def add(self, manifest: Manifest, owner: str | None = None, *, is_kept: bool = True) -> None:
+        """Add all files beneath the root that a manifest names, under any base.
+
+        `owner` is the root of the branch that the manifest is of, by default this root.
+
+        Raises `UnsupportedFeature` for a manifest that this release may not write to, because it may name files in ways
+        that this release does not know. Pass `is_kept=False` for a version that goes: a file that it names in such a
+        way is then one that no version names.
 
         Most versions share most of their fragments with the version that was added before: only the others are read.
         """
+        if is_kept:
+            check_writable(manifest, f"{owner or self.root} at version {manifest.version}")
         last = self._last_added
         if last is None or last.bases != (owner, manifest.base_paths):
             last = self._added(manifest, owner, FragmentList())
+        if not last.roots:  # the manifest names nothing beneath the root, so its fragments need no decoding
+            self._last_added = last
+            return
         named = manifest.fragments.files_since(last.fragments)
         for folders, names in (
             (last.files, named.data),
@@ -72,7 +83,7 @@ class NamedFiles:
 
     def _added(self, manifest: Manifest, owner: str | None, fragments: FragmentList) -> _Added:
         """Return what is kept of a manifest for the next one, with these of its fragments."""
-        roots = _folders_beneath(self.root, manifest, self.root if owner is None else owner)
+        roots = _folders_beneath(self.root, manifest, owner or self.root)
         files = {base: f"{folder}{DATA_DIR}/" for base, folder in roots.items()}
         files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
         deletions = {base: f"{folder}{DELETIONS_DIR}/" for base, folder in roots.items()}
@@ -104,15 +115,15 @@ class NamedFiles:
 def add_named_by_others(
     named: NamedFiles, snapshot: Snapshot, branches: Iterable[str], tasks: CleanupTasks | None = None
 ) -> None:
-    """Add the files beneath the root of the snapshot's branch that versions of other branches name."""
-    for name in set(branches) - {branch_of(snapshot)}:
+    """Add the files beneath the root of the snapshot's branch that versions of other branches name, main included."""
+    for name in {None, *branches} - {branch_of(snapshot)}:
         branch = open_root(branch_uri(snapshot, name), snapshot.storage_options)
         versions = [*branch.committer.versions(), *detached_versions(branch.store, branch.committer)]
         if tasks is None or len(versions) <= tasks.versions_per_task:
             _add_versions(named, branch, versions)
             continue
         names = BranchNames(snapshot.uri, branch.store.uri, dict(snapshot.storage_options))
-        job = Job.on(f"read branch {name} to clean up", snapshot.uri, snapshot.version)
+        job = Job.on(f"read branch {name or MAIN_BRANCH} to clean up", snapshot.uri, snapshot.version)
         for found in tasks.runner.map(names, cut(versions, tasks.versions_per_task), job):
             named.update(found)
 
@@ -144,7 +155,14 @@ def _add_versions(named: NamedFiles, branch: DatasetRoot, versions: Iterable[int
 
 
 def _folders_beneath(root: str, manifest: Manifest, owner: str) -> _Folders:
-    """Return the folders of the bases (None: the owner's root) that are beneath a root, relative to it."""
+    """Return the folders of the bases (None: the owner's root) that are beneath a root, relative to it.
+
+    The process that wrote to another branch may have spelled the root in another way: by a symbolic link, by another
+    mount, or relative to its own folder. So a base that is a dataset's root and is not found beneath this root counts
+    as this root. If it is none, at worst a file is kept whose name another dataset's file has, and names are unique.
+    """
     places: dict[int | None, str] = {None: owner} | {base.id: base.path for base in manifest.base_paths}
     found = {base: path_beneath(root, place) for base, place in places.items()}
+    if owner != root:
+        found |= {base.id: found[base.id] or "" for base in manifest.base_paths if base.is_dataset_root}
     return {base: f"{path}/" if path else "" for base, path in found.items() if path is not None}

@@ -239,7 +239,7 @@ def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
     A clean-up that deletes one of them later looks for this version afterwards, and finds it.
     """
     named = NamedFiles(snapshot.uri)
-    named.add(manifest)
+    named.add(manifest, is_kept=False)
     directories = (f"{DATA_DIR}/", f"{DELETIONS_DIR}/")
     existing = (info.path for directory in directories for info in snapshot.store.list(directory[:-1]))
     return {path for path in named.paths if path.startswith(directories)}.issubset(existing)

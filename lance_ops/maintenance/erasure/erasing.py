@@ -398,7 +398,7 @@ class _Erasing:
         files = self._of_removed_versions = self._of_removed_versions or NamedFiles(found.main.head.uri)
         for branch in found.branches:
             for version in branch.removable_now:
-                files.add(branch.head.at(version).manifest, branch.head.uri)
+                files.add(branch.head.at(version).manifest, branch.head.uri, is_kept=False)
 
     def _sweep(self, found: Holdings) -> None:
         """Delete the files that only removed versions named; with `delete_unverified`, every file without a version."""
