@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         commit_clone,
         commit_detached,
         commit_past_unreadable,
+        other_dataset,
         restore_as_next_version,
     )
     from lance_ops.transactions.conflicts import (
@@ -146,6 +147,7 @@ __all__ = [
     "manifests_newest_first",
     "may_have_token",
     "next_manifest",
+    "other_dataset",
     "read_manifest",
     "read_version",
     "remap_index",
@@ -225,6 +227,7 @@ _MODULES = {
     "may_have_token": "committed",
     "exclusive_key_properties": "committed",
     "next_manifest": "next_version",
+    "other_dataset": "committing",
     "read_manifest": "committed",
     "read_version": "committed",
     "remap_index": "conflicts",

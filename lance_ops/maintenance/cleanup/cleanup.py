@@ -25,7 +25,11 @@ from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, plan_cleanup
 from lance_ops.maintenance.cleanup.named_files import NamedFiles, add_named_by_others, detached_versions
 from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_by_tasks, delete_files
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
-from lance_ops.maintenance.cleanup.version_removal import begin_protected_versions, remove_old_versions
+from lance_ops.maintenance.cleanup.version_removal import (
+    begin_protected_versions,
+    check_same_dataset,
+    remove_old_versions,
+)
 from lance_ops.refs import announced_removal, branch_of, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo
@@ -139,13 +143,22 @@ def execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None = 
 
     A version that cannot be removed keeps its files and counts as a failed deletion, as does each file that cannot be
     deleted. They are left to the next clean-up.
+
+    Raises `IncompatibleTransaction` if the dataset of the plan was removed and another one created under its name.
     """
-    checkpoint = partial(checkpoint_batches, snapshot.store, plan.read_version, plan.batch_events)
+    checkpoint = partial(_checkpoint_batches, snapshot, plan)
     checkpoint_begun = snapshot.store.begin_call(checkpoint) if plan.old_versions else None
     with announced_removal(snapshot, plan.old_versions):
         if checkpoint_begun is not None:
             checkpoint_begun()  # no version may go before its batches are written down
         return _execute(snapshot, plan, tasks)
+
+
+def _checkpoint_batches(snapshot: Snapshot, plan: CleanupPlan) -> None:
+    """Write down the batches of all versions, unless another dataset is in the place of the plan's."""
+    if plan.batch_events:
+        check_same_dataset(snapshot)
+    checkpoint_batches(snapshot.store, plan.read_version, plan.batch_events)
 
 
 def _execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None) -> CleanupStats:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from lance_ops.committers import Committer
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.errors import StoreError, VersionNotFound
+from lance_ops.core.errors import DatasetNotFound, StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
@@ -43,13 +43,21 @@ from lance_ops.transactions import (
     CommittedVersion,
     decode_version,
     is_in_history,
+    is_same_dataset,
     may_have_token,
+    other_dataset,
     read_manifest,
     save_token,
     token_of,
 )
 
-__all__ = ["OldVersion", "RemovedVersions", "begin_protected_versions", "remove_old_versions"]
+__all__ = [
+    "OldVersion",
+    "RemovedVersions",
+    "begin_protected_versions",
+    "check_same_dataset",
+    "remove_old_versions",
+]
 
 _VERSIONS_AT_ONCE = 64
 _IN_PLACE_AT_ONCE = 1024
@@ -116,6 +124,24 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
         yield outcome
 
 
+def check_same_dataset(snapshot: Snapshot) -> None:
+    """Raise `IncompatibleTransaction` if the snapshot's dataset was removed and another one created under its name.
+
+    Numbers of versions mean nothing in the other one. If the snapshot's version is gone and there are later versions,
+    another clean-up has removed it from the same dataset.
+    """
+    store, committer = snapshot.store, snapshot.committer
+    try:
+        is_same = is_same_dataset(store, committer, snapshot.manifest)
+    except VersionNotFound:
+        latest = committer.latest()
+        if latest is None:
+            raise DatasetNotFound(f"no Lance dataset at {snapshot.uri}") from None
+        is_same = latest > snapshot.version
+    if not is_same:
+        raise other_dataset(store, "this clean-up")
+
+
 def _protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> HeldVersions:
     """Return the versions that a tag, a pin or a branch needs at this moment."""
     return begin_protected_versions(snapshot, plan)()
@@ -131,7 +157,8 @@ def _remove_batch(
 ) -> RemovedVersions:
     """Remove some versions, after the tokens of all of them are written down.
 
-    The batch before removed the versions `gone`, whose tokens are written down too.
+    The batch before removed the versions `gone`, whose tokens are written down too. The check for the same dataset
+    comes after the reads, so that it holds for all versions that were read.
     """
     reads = _begin_reads(snapshot, batch)  # beside the look for tags, pins and branches
     protected = _protected_versions(snapshot, plan)
@@ -148,6 +175,7 @@ def _remove_batch(
         _keep_token(old)
         has_token.add(old.number)
         removable.append(replace(old))  # without the decoded manifest, which takes far more memory than its bytes
+    check_same_dataset(snapshot)
     is_removed = _remove_several(snapshot, [old.number for old in removable], pace, plan.options.delete_concurrency)
     removed = tuple(old for old in removable if is_removed[old.number])
     failed = tuple(old for old in removable if not is_removed[old.number])

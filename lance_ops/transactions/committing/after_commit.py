@@ -117,7 +117,7 @@ def check_made_in_same_dataset(
     if not _withdraw(store, committer, made):
         reason = "the dataset was removed during the commit, and our version is in another one created in its place"
         raise CommitStateUnknown(transaction.uuid, made.version, reason)
-    raise other_dataset(store, transaction)
+    raise other_dataset(store, transaction.operation.name)
 
 
 def _withdraw(store: Store, committer: Committer, made: Manifest) -> bool:
