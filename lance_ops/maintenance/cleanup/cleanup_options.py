@@ -56,6 +56,22 @@ class CleanupOptions:
         except OverflowError:  # older than time: nothing is
             return datetime.min.replace(tzinfo=now.tzinfo)
 
+    def may_remove(self, version: int, rank: int, written: datetime | None, now: datetime) -> bool:
+        """Return whether the options allow to remove a version that has `rank` newer versions.
+
+        `written` is when its manifest was written, `now` the present, both by the store's clock. If `written` is None,
+        the age is unknown, and age keeps the version.
+        """
+        if self.within is not None and version not in self.within.versions:
+            return False
+        among_newest = rank < (self.retain_versions or 1)
+        if self.versions is not None:
+            if among_newest and version in self.versions:
+                raise InvalidInput(f"version {version} cannot be removed: it is among the newest")
+            return not among_newest and version in self.versions
+        limit = self.old_until(now)
+        return not among_newest and (limit is None or (written is not None and written <= limit))
+
     def __post_init__(self) -> None:
         if self.retain_versions is not None and self.retain_versions < 1:
             raise InvalidInput(f"retain_versions must be at least 1, not {self.retain_versions}")

@@ -1,11 +1,18 @@
 """Plan a clean-up: decide which versions and files may be removed.
 
 A detached version is kept. Any other is kept if it is the newest, among the `retain_versions` newest, younger than
-`older_than`, tagged or pinned, or if a branch began with it. Some pins also keep all later versions.
-A file is kept if a kept version names it, or any version of another branch. Directories of other branches are not
-listed. A file that no version names belongs to a writer that crashed or that is about to commit: it is removed only
-when it is older than `UNVERIFIED_AGE` by the store's clock. While a tagged or pinned version is missing, no file of the
-table is removed.
+`older_than`, tagged or pinned, or if a branch began with it. Some pins also keep all later versions. A version is as
+old as its manifest's object is by the store's clock. The time that its writer put into the manifest does not count: it
+can be years away from the true one.
+
+A file is kept if a kept version names it, or any version of another branch, the main branch included. Directories of
+other branches are not listed. A file that no version names belongs to a writer that crashed or that is about to commit:
+it is removed only when it is older than `UNVERIFIED_AGE` by the store's clock. While a tagged or pinned version is
+missing, no file of the table is removed.
+
+A version that stays must have no feature that this release cannot write, since nobody could tell then which files it
+names: the plan is refused. A version that goes may have any. What it names in a way that this release does not know
+counts as a file that no version names, so it goes when it is old.
 
 Files under base paths outside the root are kept, as in the reference: they may belong to another table, and a manifest
 can name any file.
@@ -15,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -31,6 +37,7 @@ from lance_ops.core.file_names import (
     belongs_to_this_branch,
     is_detached,
     is_staged_manifest,
+    parse_manifest_name,
 )
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent
@@ -107,30 +114,27 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     store = snapshot.store
     holds_begun = _begin_holds(snapshot)
     removals_begun = store.begin_call(partial(_listed, store, REMOVALS_DIR))
-    branches_begun = store.begin_call(partial(list_branches, reference_store(snapshot)))
     now = store.now()  # a file system tells it by a new file
-    holds, branches = holds_begun(), branches_begun()
+    holds = holds_begun()
     marks = [*holds.pins, *removals_begun()]
-    tagged_or_pinned = holds.versions(snapshot, options, now)
-    manifests_begun = store.begin_call(partial(_listed, store, VERSIONS_DIR))
-    starts = frozenset(_branch_starts(snapshot, branches) if options.keep_branch_starts else ())
-    versions = classify_versions(snapshot, options, now, tagged_or_pinned, starts, tasks)
+    held = holds.versions(snapshot, options, now)
+    manifests = _listed(store, VERSIONS_DIR)
+    versions = classify_versions(snapshot, options, now, _times_written(manifests), held, held.branch_starts, tasks)
     _check_exist(snapshot, options, versions.numbers)
-    tagged = [version for version in versions.old_but_tagged if version in tagged_or_pinned.names]
+    tagged = [version for version in versions.old_but_tagged if version in held.tags]
     if tagged and options.error_if_tagged_old_versions:
-        names = ", ".join(f"{tagged_or_pinned.names[version]} (version {version})" for version in sorted(tagged))
+        names = ", ".join(f"{held.tags[version]} (version {version})" for version in sorted(tagged))
         raise InvalidInput(
             f"{snapshot.uri}: tagged versions are old enough to be removed: {names}; delete the tags, or keep these "
             "versions with error_if_tagged_old_versions=False"
         )
     kept_files, old_files = versions.kept_files, versions.old_files
-    add_named_by_others(kept_files, snapshot, branches, tasks)
-    manifests = manifests_begun()
+    add_named_by_others(kept_files, snapshot, holds.branches, tasks)
     manifest_names = (info.path.removeprefix(f"{VERSIONS_DIR}/") for info in manifests)
     detached = detached_among(manifest_names) if snapshot.committer.takes_detached else []
     for version in detached:  # clean-up never removes them
         kept_files.add(read_manifest(store, snapshot.committer, version))
-    missing = tagged_or_pinned.missing_among({*detached, *versions.numbers}, snapshot.version, snapshot.committer)
+    missing = held.missing_among({*detached, *versions.numbers}, snapshot.version, snapshot.committer)
 
     def is_removable(info: ObjectInfo) -> bool:
         if missing or info.path in kept_files:
@@ -176,29 +180,34 @@ def _check_exist(snapshot: Snapshot, options: CleanupOptions, retained: Abstract
 
 @dataclass(frozen=True)
 class HeldVersions:
-    """Versions that clean-up keeps at any age: those with the name of a tag or branch in `names`, and the `pinned`."""
+    """Versions that clean-up keeps at any age: those that `tags` name, the `pinned`, and the `branch_starts`.
 
-    names: Mapping[int, str]
+    A branch does not need the version that it began with: that version may have gone before, and is not missing then.
+    """
+
+    tags: Mapping[int, str]
     pinned: PinnedVersions
+    branch_starts: frozenset[int] = frozenset()
 
     def __contains__(self, version: object) -> bool:
-        return version in self.names or version in self.pinned
+        return version in self.tags or version in self.pinned or version in self.branch_starts
 
     def missing_among(self, found: AbstractSet[int], newest: int, committer: Committer) -> set[int]:
-        """Return the versions that a tag, a branch or a pin names and that do not exist.
+        """Return the versions that a tag or a pin names and that do not exist.
 
         `found` are versions that exist, among them all up to `newest`. A version that was made later is not missing.
         """
-        absent = {*self.names, *self.pinned.named} - found
+        absent = {*self.tags, *self.pinned.named} - found
         return {each for each in absent if each <= newest or is_detached(each) or not committer.exists(each)}
 
 
 @dataclass(frozen=True)
 class _Holds:
-    """The pins and tags of a table, which keep versions at any age."""
+    """The pins, tags and branches of a table, which keep versions at any age."""
 
     pins: Sequence[ObjectInfo]
     tags: Mapping[str, Tag]
+    branches: Mapping[str, Branch]
 
     def versions(self, snapshot: Snapshot, options: CleanupOptions, now: datetime) -> HeldVersions:
         """Return the versions of the snapshot's branch that are held.
@@ -206,37 +215,33 @@ class _Holds:
         Pins that were abandoned before `now`, a time by the store's clock, are left out.
         """
         pinned = PinnedVersions.by(info.path for info in self.pins if not _is_abandoned(info, options, now))
-        branch = branch_of(snapshot)
-        return HeldVersions({tag.version: name for name, tag in self.tags.items() if tag.branch == branch}, pinned)
+        ours = branch_of(snapshot)
+        tags = {tag.version: name for name, tag in self.tags.items() if tag.branch == ours}
+        starts = (branch.parent_version for branch in self.branches.values() if branch.parent_branch == ours)
+        return HeldVersions(tags, pinned, frozenset(starts if options.keep_branch_starts else ()))
 
 
 def begin_held_versions(snapshot: Snapshot, options: CleanupOptions) -> Callable[[datetime], HeldVersions]:
     """Begin to read tags, pins and branches; return a function from the store's time to the versions that they hold."""
-    branches_begun = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
     holds_begun = _begin_holds(snapshot)
-
-    def finish(now: datetime) -> HeldVersions:
-        held = holds_begun().versions(snapshot, options, now)
-        starts = _branch_starts(snapshot, branches_begun())
-        return replace(held, names={**held.names, **starts}) if options.keep_branch_starts else held
-
-    return finish
+    return lambda now: holds_begun().versions(snapshot, options, now)
 
 
 def _begin_holds(snapshot: Snapshot) -> Callable[[], _Holds]:
     pins_begun = snapshot.store.begin_call(partial(_listed, snapshot.store, PINS_DIR))
     tags_begun = snapshot.store.begin_call(partial(list_tags, reference_store(snapshot)))
-    return lambda: _Holds(pins_begun(), tags_begun())
+    branches_begun = snapshot.store.begin_call(partial(list_branches, reference_store(snapshot)))
+    return lambda: _Holds(pins_begun(), tags_begun(), branches_begun())
 
 
 def _listed(store: Store, directory: str) -> list[ObjectInfo]:
     return list(store.list(directory))
 
 
-def _branch_starts(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:
-    """Return the versions of the snapshot's branch that other branches began with, with the name of one of them."""
-    parent = branch_of(snapshot)
-    return {branch.parent_version: name for name, branch in branches.items() if branch.parent_branch == parent}
+def _times_written(manifests: Iterable[ObjectInfo]) -> dict[int, datetime]:
+    """Return when the manifest of each version was written, by the store's clock."""
+    parsed = ((parse_manifest_name(info.path.removeprefix(f"{VERSIONS_DIR}/")), info.modified) for info in manifests)
+    return {found[0]: modified for found, modified in parsed if found is not None}
 
 
 def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:

@@ -8,14 +8,14 @@ Tasks leave out the files of fragments that the newest version has unchanged: cl
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import BatchEvent, batch_event
 from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
@@ -23,7 +23,6 @@ from lance_ops.maintenance.cleanup.named_files import NamedFiles
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
 from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.table import Manifest
 from lance_ops.transactions import CommittedVersion, read_version, versions_newest_first
 
 __all__ = ["ClassifiedVersions", "ClassifyTask", "VersionRange", "classify_versions"]
@@ -56,11 +55,15 @@ class ClassifiedVersions:
 
 
 class VersionRange(NamedTuple):
-    """The retained versions from `oldest` to `newest`; `rank` retained versions are newer than all of them."""
+    """The retained versions from `oldest` to `newest`; `rank` retained versions are newer than all of them.
+
+    `written` has when the manifest of each was written, by the store's clock.
+    """
 
     oldest: int
     newest: int
     rank: int
+    written: Mapping[int, datetime]
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class ClassifyTask:
     snapshot: SnapshotReference
     options: CleanupOptions
     now: datetime
-    tagged_or_pinned: Container[int]
+    held: Container[int]
     branch_starts: frozenset[int]
     is_brief: bool = False
 
@@ -93,15 +96,17 @@ class ClassifyTask:
             if event is not None:
                 found.batch_events.append(event)
             after, past = committed, committed.manifest
-            if past.version in self.branch_starts or not _is_old(past, rank, self.options, self.now):
+            written = part.written.get(past.version)
+            is_old = self.options.may_remove(past.version, rank, written, self.now)
+            if past.version in self.branch_starts or not is_old:
                 found.recent.append(past.version)
                 found.kept_files.add(past)
-            elif past.version in self.tagged_or_pinned:
+            elif past.version in self.held:
                 found.old_but_tagged.append(past.version)
                 found.kept_files.add(past)
             else:
                 found.old.append(past.version)
-                found.old_files.add(past)
+                found.old_files.add(past, is_kept=False)
         return found
 
 
@@ -109,24 +114,33 @@ def classify_versions(
     snapshot: Snapshot,
     options: CleanupOptions,
     now: datetime,
-    tagged_or_pinned: Container[int],
+    written: Mapping[int, datetime],
+    held: Container[int],
     branch_starts: frozenset[int],
     tasks: CleanupTasks | None = None,
 ) -> ClassifiedVersions:
-    """Classify all retained versions up to the snapshot's, which is the newest."""
-    task = ClassifyTask(SnapshotReference.of(snapshot), options, now, tagged_or_pinned, branch_starts)
+    """Classify all retained versions up to the snapshot's, which is the newest.
+
+    `written` is as in `VersionRange`. The versions that are `held` are kept at any age.
+    """
+    task = ClassifyTask(SnapshotReference.of(snapshot), options, now, held, branch_starts)
     listed = [] if tasks is None else [n for n in snapshot.committer.versions()[::-1] if n <= snapshot.version]
     if tasks is None or len(listed) <= tasks.versions_per_task:
-        return task(VersionRange(1, snapshot.version, 0))
+        return task(VersionRange(1, snapshot.version, 0, written))
     found = ClassifiedVersions(NamedFiles(snapshot.uri), NamedFiles(snapshot.uri))
     found.kept_files.add(snapshot.manifest)
     size = tasks.versions_per_task
-    ranges = [VersionRange(part[-1], part[0], at * size) for at, part in enumerate(cut(listed, size))]
+    ranges = [
+        VersionRange(
+            part[-1], part[0], at * size, {version: written[version] for version in part if version in written}
+        )
+        for at, part in enumerate(cut(listed, size))
+    ]
     job = Job.on("read versions to clean up", snapshot.uri, snapshot.version)
     for part in tasks.runner.map(replace(task, is_brief=True), ranges, job):
         found.extend(part)
     if _ranks_are_wrong(listed, found.numbers, options):
-        return classify_versions(snapshot, options, now, tagged_or_pinned, branch_starts, tasks)
+        return classify_versions(snapshot, options, now, written, held, branch_starts, tasks)
     return found
 
 
@@ -144,16 +158,3 @@ def _version_after(snapshot: Snapshot, version: int) -> CommittedVersion | None:
             with suppress(VersionNotFound):  # another clean-up removed it
                 return read_version(snapshot.store, snapshot.committer, newer)
     return None
-
-
-def _is_old(past: Manifest, rank: int, options: CleanupOptions, now: datetime) -> bool:
-    """Return whether the options allow to remove a version that has `rank` newer versions."""
-    if options.within is not None and past.version not in options.within.versions:
-        return False
-    among_newest = rank < (options.retain_versions or 1)
-    if options.versions is not None:
-        if among_newest and past.version in options.versions:
-            raise InvalidInput(f"version {past.version} cannot be removed: it is among the newest")
-        return not among_newest and past.version in options.versions
-    limit, made = options.old_until(now), past.timestamp
-    return not among_newest and (limit is None or (made is not None and made <= limit))  # one of unknown age is kept

@@ -56,7 +56,7 @@ def take_inventory(
     removable = [
         info
         for rank, (version, info) in enumerate(infos)
-        if info is not None and version not in held and _may_go(rank, info, cleanup, now)
+        if info is not None and version not in held and cleanup.may_remove(version, rank, info.modified, now)
     ]
     unnamed = explain_cleanup_old_versions(snapshot, CleanupOptions(versions=())) if orphans else None
     return Inventory(
@@ -66,13 +66,6 @@ def take_inventory(
         growth=_growth(snapshot, infos),
         orphan_bytes=None if unnamed is None else unnamed.stats.bytes_removed,
     )
-
-
-def _may_go(rank: int, info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
-    if rank < (options.retain_versions or 1):
-        return False
-    limit = options.old_until(now)
-    return limit is None or info.modified <= limit
 
 
 def _growth(snapshot: Snapshot, infos: Sequence[tuple[int, ObjectInfo | None]]) -> Growth | None:
