@@ -15,7 +15,7 @@ import lance_ops
 from lance_ops import LanceDataset
 from lance_ops.errors import DatasetNotFound, IncompatibleTransaction, UnsupportedFeature
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
-from lance_ops.maintenance.cleanup import CleanupOptions, version_removal
+from lance_ops.maintenance.cleanup import CleanupOptions, begin_held_versions, version_removal
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.debt.inventory import take_inventory
 from lance_ops.refs.announced_removals import REMOVALS_DIR
@@ -56,12 +56,12 @@ def test_a_dataset_made_again_after_the_plan_gets_no_batches_and_loses_no_versio
 def test_a_dataset_removed_during_the_removal_of_its_versions_stops_it(
     make: Make, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    dataset, look = make(2), version_removal.begin_held_versions
+    dataset = make(2)
 
     def meanwhile(*arguments: Any) -> Any:
         monkeypatch.undo()
         made_again(dataset.uri) if again else LanceDataset.drop(dataset.uri)
-        return look(*arguments)
+        return begin_held_versions(*arguments)
 
     monkeypatch.setattr(version_removal, "begin_held_versions", meanwhile)
     with pytest.raises(IncompatibleTransaction if again else DatasetNotFound):
@@ -112,8 +112,8 @@ def test_a_version_of_a_clock_far_ahead_is_as_old_as_its_file_and_dates_no_later
         wrong.setattr(time, "time_ns", lambda: clock() + 10 * 365 * 86400 * 10**9)
         dataset.insert(rows(1, 2))
     dataset.insert(rows(2, 3), mode="overwrite")
-    stamps = [(version["timestamp"].timestamp() - time.time()) / 86400 for version in dataset.versions()]
-    assert [round(days) for days in stamps] == [0, 3650, 0]
+    stamps = [dataset.checkout_version(each).snapshot.manifest.timestamp_ns or 0 for each in (1, 2, 3)]
+    assert [round((stamp - clock()) / 86400e9) for stamp in stamps] == [0, 3650, 0]
 
     options = CleanupOptions(timedelta(days=14))
     for days, old in ((13, ()), (15, (1, 2))):

@@ -31,7 +31,7 @@ from lance_ops.snapshot.validation import validate
 from lance_ops.store import FsspecStore, LocalStore
 from lance_ops.table import BasePath, DataFile, ExternalFile, FragmentList, encode_manifest
 from lance_ops.table.manifest.file_locations import FileLocations
-from lance_ops.transactions import Clone, Transaction, commit
+from lance_ops.transactions import Clone, Transaction, commit, commit_clone
 from tests.pickling_runner import PicklingRunner
 
 
@@ -241,11 +241,10 @@ def test_clean_up_beside_a_clone_keeps_the_version_until_it_is_made(
 ) -> None:
     deep = deep_clone(source.snapshot, str(tmp_path / "deep"), runner=CleaningRunner(source))
     assert len(ids(deep)) == 29
-    commit = clones.commit_clone
 
     def after_a_clean_up(*arguments: Any) -> Any:
         removed_meanwhile(source)
-        return commit(*arguments)
+        return commit_clone(*arguments)
 
     monkeypatch.setattr(clones, "commit_clone", after_a_clean_up)
     assert len(ids(shallow_clone(source.snapshot, str(tmp_path / "shallow")))) == 29
