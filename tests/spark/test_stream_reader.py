@@ -349,6 +349,16 @@ def test_a_stream_of_changes_refuses_a_column_that_a_version_has_under_another_n
         query.values({"version": 1}, {"version": 2})
 
 
+def test_a_stream_of_changes_gives_the_columns_that_a_schema_names(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [5], "y": [6]}), dataset_uri, enable_stable_row_ids=True)
+    source = LanceSource({"path": dataset_uri, "read_change_feed": "true", "starting_version": "1"})
+    reader = source.streamReader(StructType().add("_CHANGE_TYPE", "string").add("X", "long"))
+    rows = [row for part in reader.partitions({"version": 1}, {"version": 2}) for row in reader.read(part)]
+    assert [batch.to_pylist() for batch in rows] == [[{"_CHANGE_TYPE": "insert", "X": 5}]]
+    with pytest.raises(InvalidInput, match="a column 'amuont', and its changes do not"):
+        source.streamReader(StructType().add("x", "long").add("amuont", "double")).initialOffset()
+
+
 def test_a_stream_of_changes_says_what_it_needs(dataset_uri: str, tmp_path: Path) -> None:
     append(dataset_uri, 0)
     with pytest.raises(InvalidInput, match="enable_stable_row_ids"):

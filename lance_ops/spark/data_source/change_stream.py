@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from lance_ops import reading
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.records import dataclass
+from lance_ops.core.schema import CaseRule, spelled_as
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.loaded_columns import START_AGAIN, LoadedColumns, open_loaded
@@ -33,6 +34,7 @@ from lance_ops.spark.data_source.stream_reader import (
     open_unread,
 )
 from lance_ops.spark.data_source.version_changes import change_schema, read_changes
+from lance_ops.spark.translation import fit
 
 __all__ = ["LanceChangeReader", "change_stream_schema"]
 
@@ -79,9 +81,10 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise InvalidInput(f"option {options.spelling(name)!r} does not go with {asked!r}")
         self._options = options.with_full_uri()
         self._first = options.starting_version
-        self._shape = to_arrow_schema(schema, timezone="UTC")
         snapshot = open_loaded(self._options, loaded)
-        needed = tuple(field for field in snapshot.schema.fields if field.name in self._shape.names)
+        self._wanted = to_arrow_schema(schema, timezone="UTC")
+        self._stored = _as_stored(self._wanted, snapshot, options.case_rule)
+        needed = tuple(field for field in snapshot.schema.fields if field.name in self._stored.names)
         self._columns = LoadedColumns(snapshot.version, replace(snapshot.schema, fields=needed))
         self._last: int | None = None  # of a query that reads only what is available now
 
@@ -138,7 +141,8 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         change_stream_schema(end)  # refuses a version with a column of changes
         try:
             end = self._in_columns(end)
-            yield from read_changes(version - 1, end, self._shape, {_COMMIT_VERSION: version})
+            for batch in read_changes(version - 1, end, self._stored, {_COMMIT_VERSION: version}):
+                yield fit(batch, self._wanted, self._options.case_rule)
         except VersionNotFound as error:
             raise VersionNotFound(
                 f"{error}: the stream compares version {version} with the version before it; {START_AGAIN}"
@@ -162,3 +166,19 @@ class LanceChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{error}: option {self._options.spelling('starting_version')!r} is {self._first}, and a stream of "
                 "changes compares a version with the version before it: begin after the oldest version that is kept"
             ) from error
+
+
+def _as_stored(wanted: pa.Schema, snapshot: Snapshot, case_rule: CaseRule) -> pa.Schema:
+    """Return the columns that a stream gives in the table's spelling; raise `InvalidInput` for one that is not there.
+
+    Spark gives the schema that the user stated. A column that a version does not have would be null.
+    """
+    changes = change_stream_schema(snapshot)
+    stored = spelled_as(wanted, changes, case_rule)
+    unknown = [name for name in stored.names if name not in changes.names]
+    if unknown:
+        raise InvalidInput(
+            f"{snapshot.uri}: the schema of the stream has a column {unknown[0]!r}, and its changes do not: they have "
+            f"{', '.join(changes.names)}"
+        )
+    return stored
