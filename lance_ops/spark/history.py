@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Self
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own name for it
 from pyspark.sql.types import StructType
@@ -27,6 +28,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.spark.on_spark import OnSpark
 from lance_ops.spark.table_query import TableQuery
 from lance_ops.spark.translation import (
+    assigned_columns,
     check_half_floats,
     check_key_types,
     has_nanoseconds,
@@ -61,11 +63,11 @@ def merge_history(
     changes several times, and each time they must give the same rows. A key may change several times. A change that the
     table has (a replay), or that repeats values that are true then, adds nothing; if none is left, there is no version.
     A key whose last row has ended may come back. Two runs at once by the same keys conflict. After a conflict all is
-    computed again on the newest version.
+    computed again on the newest version. Spark casts a value to the type of its column before it compares it.
 
     Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
-    and for another value before the row that is current. Raises `UnsupportedFeature` for nanoseconds, for a key of half
-    floats, and for a key or a moment whose type is not the table's. Raises `TooManyConcurrentWriters` when the retries
+    and for another value before the row that is current. Raises `UnsupportedFeature` for nanoseconds, for half floats,
+    and for a key or a moment whose type is not the table's. Raises `TooManyConcurrentWriters` when the retries
     are used up, or `retry_timeout` has passed since the first conflict. An attempt that runs is not ended.
     """
     given = _changes_by(changes, [on] if isinstance(on, str) else list(on), valid_from)
@@ -156,6 +158,9 @@ def _source(snapshot: Snapshot, given: _Changes, columns: _HistoryColumns) -> Da
     told = F.struct(F.lit(True), *map(_column, columns.values))
     stored = TableQuery(changes.sparkSession, snapshot).select(*columns.all).load()
     _check_columns(snapshot, stored, changes, columns)
+    # In the types of the table, because a value is compared with the one that the table has of it.
+    types = {name: stored.schema[name].dataType for name in columns.values}
+    changes = changes.select(*assigned_columns("a history", changes, types))
     known = stored.join(changes.select(*map(_column, keys)).distinct(), list(keys), "left_semi").select(
         *map(_column, columns.all)
     )
@@ -200,6 +205,11 @@ def _check_columns(snapshot: Snapshot, stored: DataFrame, changes: DataFrame, co
         if has_nanoseconds(schema.field(name)):
             raise UnsupportedFeature(f"a history with column {name!r}: Spark cuts its nanoseconds (store microseconds)")
     check_half_floats("a history", schema, identity)
+    for name in columns.values:
+        if pa.types.is_float16(schema.field(name).arrow_type):
+            raise UnsupportedFeature(
+                f"a history with column {name!r}: Spark reads its half floats as float (store those)"
+            )
     types = {name: stored.schema[name].dataType for name in identity}
     check_key_types("a history", StructType([changes.schema[name] for name in identity]), types)
 

@@ -188,8 +188,16 @@ def test_a_change_that_is_not_the_next_one_is_refused(
         ),
         ({"id": pa.float16()}, ("CAST(0.1 AS FLOAT)", "DATE '2026-01-02'"), "key 'id', which Spark reads as float"),
         ({}, ("7L", "TIMESTAMP '2026-01-02 12:00:00'"), "key 'valid_from', which is date in the table and timestamp"),
+        ({"price": pa.float16()}, ("7L", "DATE '2026-01-02'"), "column 'price': Spark reads its half floats as float"),
     ],
-    ids=["a moment in nanoseconds", "a value in nanoseconds", "a float and a double", "a half float", "a date"],
+    ids=[
+        "a moment in nanoseconds",
+        "a value in nanoseconds",
+        "a float and a double",
+        "a half float",
+        "a date",
+        "halves",
+    ],
 )
 def test_columns_that_spark_reads_otherwise_than_the_merge_are_refused(
     spark: SparkSession, dataset_uri: str, types: dict[str, pa.DataType], given: tuple[str, str], message: str
@@ -204,6 +212,29 @@ def test_columns_that_spark_reads_otherwise_than_the_merge_are_refused(
     with pytest.raises(UnsupportedFeature, match=message):
         merge_history(dataset, changes, "id")
     assert lance_ops.dataset(dataset_uri).version == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "price"),
+    [
+        (pa.float32(), "1.1D"),
+        (pa.float32(), "1.1"),
+        (pa.decimal128(10, 2), "1.005D"),
+        (pa.date32(), "TIMESTAMP_NTZ '{}'"),
+    ],
+    ids=["a double", "a decimal", "a double as decimal", "a moment as date"],
+)
+def test_a_value_is_compared_in_the_type_of_its_column(
+    spark: SparkSession, dataset_uri: str, kind: pa.DataType, price: str
+) -> None:
+    fields = [field.with_type(kind) if field.name == "price" else field for field in SCHEMA]
+    dataset = lance_ops.write_dataset(pa.schema(fields).empty_table(), dataset_uri)
+    text = "SELECT 7L AS id, {} AS price, DATE '2026-01-{}' AS valid_from"
+    value = price.format("2026-01-01 12:00:00")
+    for at, expected in (("01", 1), ("01", 0), ("02", 0)):  # a change, its replay, and a day without a change
+        done = merge_history(dataset, spark.sql(text.format(value, at)), "id", runner=InThreads())
+        assert done == {"num_added_rows": expected, "num_closed_rows": 0}
+    assert dataset.version == 2
 
 
 def overtaken(uri: str, *, always: bool = False) -> InThreads:
