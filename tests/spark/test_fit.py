@@ -231,3 +231,24 @@ def test_values_that_arrow_would_store_as_others_are_refused(
 )
 def test_values_that_arrow_spells_as_spark_does_become_text(array: pa.Array, text: str) -> None:
     assert fit(pa.record_batch([array], names=["x"]), pa.schema([("x", pa.string())])).to_pylist() == [{"x": text}]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "fits"),
+    [
+        ([1.1, None, -2.25], pa.float64(), True),
+        ([1.1, None], pa.float32(), True),
+        ([], pa.float64(), True),
+        ([1.005], pa.float64(), False),
+        ([1.126], pa.float32(), False),
+    ],
+)
+def test_a_float_that_decimals_would_round_is_refused_unless_numbers_are_rounded(
+    values: list[float | None], kind: pa.DataType, fits: bool
+) -> None:
+    given, wanted = pa.record_batch([pa.array(values, kind)], names=["x"]), pa.schema([("x", pa.decimal128(10, 2))])
+    if fits:
+        assert fit(given, wanted).equals(fit(given, wanted, rounds=True))
+        return
+    with pytest.raises(SchemaMismatch, match="'x' is .* would be rounded"):
+        fit(given, wanted)

@@ -144,7 +144,10 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.
     elif pt.is_timestamp(wanted) and wanted.tz is not None and (pt.is_date(given) or getattr(given, "tz", "") is None):
         array = _attempt(lambda: moments_of(array, rules.time_zone), given, wanted, path)
     elif pt.is_floating(given) and pt.is_decimal(wanted):
-        array = _attempt(lambda: decimals_of_floats(array, wanted), given, wanted, path)
+        floats = array
+        array = _attempt(lambda: decimals_of_floats(floats, wanted), given, wanted, path)
+        if not rules.rounds and not pc.all(pc.equal(array.cast(given), floats), min_count=0).as_py():
+            raise SchemaMismatch(f"column {path!r} is {given} and does not fit {wanted}: the decimals would be rounded")
     elif (between := type_between(array.type, wanted)) != array.type:
         array = array.cast(between)
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):
