@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import col, lit, raise_error, when
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StringType, StructField, StructType
 
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.spark.translation.arrow_schemas import arrow_schema_of
 from lance_ops.spark.translation.column_names import quoted_path
+from lance_ops.spark.translation.store_assignment import why_not_assigned
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,14 +27,24 @@ def is_nested(kind: DataType) -> bool:
 def assigned_value(value: Column, given: DataType, wanted: DataType, refusal: str) -> Column:
     """Return a value of the type `given` for a column of the type `wanted`, which is not nested, by Spark's cast.
 
-    A value that does not fit fails the statement with the text `refusal`, in a session without ANSI mode, too.
+    A value that does not fit fails the statement with the text `refusal`, in a session without ANSI mode, too. Raises
+    `SchemaMismatch`, with that text, for a type of which Spark assigns no value, though it casts some.
     """
     if given == wanted:
         return value
     if isinstance(given, NullType):
         return value.cast(wanted)
+    if reason := _why_not(given, wanted):
+        raise SchemaMismatch(f"{refusal}: {reason}")
     fitting = value.try_cast(wanted)
     return when(value.isNull() | fitting.isNotNull(), fitting).otherwise(raise_error(lit(refusal)))
+
+
+def _why_not(given: DataType, wanted: DataType) -> str:
+    if isinstance(wanted, StringType):
+        return ""
+    types = arrow_schema_of(StructType([StructField("value", given), StructField("column", wanted)])).types
+    return why_not_assigned(*types)
 
 
 def assigned_columns(work: str, frame: DataFrame, types: Mapping[str, DataType]) -> list[Column]:

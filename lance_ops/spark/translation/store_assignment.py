@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import SchemaMismatch
 
-__all__ = ["check_assignable", "decimals_of_floats", "rounded"]
+__all__ = ["check_assignable", "decimals_of_floats", "rounded", "why_not_assigned"]
 
 _NUMBER, _MOMENT, _TIME, _INTERVAL, _TEXT, _BYTES = "numbers", "moments", "times", "intervals", "texts", "bytes"
 _DATE, _TIMESTAMP = "dates", "timestamps"
@@ -49,10 +49,21 @@ def check_assignable(array: pa.Array, wanted: pa.DataType, path: str) -> None:
     elif kinds == (_TEXT, _NUMBER):
         if pt.is_integer(wanted) and pc.any(pc.match_substring_regex(array, _HEXADECIMAL)).as_py():
             raise _refusal(given, wanted, path, "Spark reads no hexadecimal text as a number")
-    elif kinds[0] != _TEXT and kinds != (_MOMENT, _TIME):
-        names = _name(given), _name(wanted)
-        way = _WAYS.get(names, "cast it to the type of the column")
-        raise _refusal(given, wanted, path, f"Spark assigns no {names[0]} to a column of {names[1]}; {way}")
+    elif reason := why_not_assigned(given, wanted):
+        raise _refusal(given, wanted, path, reason)
+
+
+def why_not_assigned(given: pa.DataType, wanted: pa.DataType) -> str:
+    """Return why Spark assigns no value of one type to a column of another, and what to write; "" if it assigns some.
+
+    A text is assigned to any type, and any value to a text.
+    """
+    kinds = _kind(given), _kind(wanted)
+    if None in kinds or kinds[0] == kinds[1] or _TEXT in kinds or kinds == (_MOMENT, _TIME):
+        return ""
+    names = _name(given), _name(wanted)
+    way = _WAYS.get(names, "cast it to the type of the column")
+    return f"Spark assigns no {names[0]} to a column of {names[1]}; {way}"
 
 
 def rounded(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -160,6 +160,13 @@ def test_a_pair_of_types_that_spark_does_not_assign_is_refused(
         run(f"INSERT INTO refused SELECT CAST(NULL AS {given})")
     with pytest.raises(SchemaMismatch, match=f"column 'x.*{message}"):
         write(spark.sql(f"SELECT CAST(NULL AS {given}) AS x"), lake / "refused.lance")
+    if "<" not in given:
+        with pytest.raises(SchemaMismatch, match=f"column 'x.*{message}"):
+            run(f"UPDATE refused SET x = CAST(NULL AS {given})")
+        with pytest.raises(SchemaMismatch, match=f"column 'x.*{message}"):
+            run(
+                f"MERGE INTO refused USING (SELECT CAST(NULL AS {given}) AS x) s ON true WHEN MATCHED THEN UPDATE SET *"
+            )
     assert LanceDataset(lake / "refused.lance").version == 1
 
 
