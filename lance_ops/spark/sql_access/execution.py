@@ -28,7 +28,7 @@ from lance_ops.spark.sql_access.merge import MERGE_STATEMENTS
 from lance_ops.spark.sql_access.queries import explain_query, lance_query, mentions_a_path, parse_error
 from lance_ops.spark.sql_access.reference_statements import REFERENCE_STATEMENTS
 from lance_ops.spark.sql_access.rewrites import move_insert_before_with, table_queries_as_selects
-from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ROW_STATEMENTS
+from lance_ops.spark.sql_access.row_changes import DUPLICATE_STATEMENTS, ERASURE_STATEMENTS, ROW_STATEMENTS
 from lance_ops.spark.sql_access.shown_tables import COMMENT, DESCRIBE_STATEMENTS, SHOW_STATEMENTS
 from lance_ops.spark.sql_access.statement import Statement
 from lance_ops.spark.sql_access.table_definition import ALTERATION_STATEMENTS, CREATION_STATEMENTS
@@ -41,7 +41,7 @@ __all__ = ["sql", "use_namespace"]
 _NAMESPACES: WeakKeyDictionary[SparkSession, Namespace] = WeakKeyDictionary()
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _NOT_OF_SPARK = (
-    *(("OPTIMIZE",), ("VACUUM",), ("RESTORE",), ("COPY", "INTO")),
+    *(("OPTIMIZE",), ("VACUUM",), ("RESTORE",), ("COPY", "INTO"), ("ERASE", "FROM")),
     *(("DESCRIBE", "HISTORY"), ("DESC", "HISTORY"), ("DESCRIBE", "DETAIL"), ("DESC", "DETAIL")),
 )
 """Statements that other libraries bring to Spark, too, so one that is about no Lance table is still handed over."""
@@ -292,6 +292,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None
     (("EXPLAIN",), _explain),
     (("CREATE",), _create_view),
     *DUPLICATE_STATEMENTS,
+    *ERASURE_STATEMENTS,
     *ROW_STATEMENTS,
     *COPY_STATEMENTS,
     *MERGE_STATEMENTS,

@@ -40,6 +40,7 @@ def test_the_query_is_the_users_own_text(condition: str, column: tuple[str, ...]
         "id IN (SELECT 1) AND EXISTS (SELECT 2)",
         "id IN (SELECT 1) AND a = (SELECT 2)",
         "CASE WHEN id IN (SELECT 1) THEN a ELSE b END",
+        "id IN [SELECT 1]",
     ],
 )
 def test_a_condition_of_another_shape_is_none(condition: str) -> None:

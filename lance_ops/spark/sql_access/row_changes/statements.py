@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.frame_write import write_with
-from lance_ops.spark.sql_access.queries import lance_query, run_query, run_query_to_write
+from lance_ops.spark.sql_access.queries import lance_query, run_query_to_write
 from lance_ops.spark.sql_access.row_changes.computed_rows import delete_computed, update_computed
-from lance_ops.spark.sql_access.row_changes.key_conditions import key_condition
+from lance_ops.spark.sql_access.row_changes.key_conditions import keys_of_query
 from lance_ops.spark.sql_access.statement import (
     Statement,
-    TableInStatement,
     assigned_column,
     check_no_default,
     check_values,
 )
 from lance_ops.spark.sql_access.words import QUERY_WORDS
-from lance_ops.spark.translation import compares_keys_alike, has_nanoseconds, rows_with_possible_keys
 
 __all__ = ["ROW_STATEMENTS"]
 
@@ -148,36 +144,13 @@ def _delete(statement: Statement) -> DataFrame | None:
         predicate = statement.predicate(current.schema, condition, table.qualifier)
         if predicate is not None:
             return target.delete(predicate.to_sql(), conflict_retries=0, runner=runner)["num_deleted_rows"]
-        keys = _keys_of_query(statement, target, condition, table)
+        keys = keys_of_query(statement, target, condition, table)
         if keys is not None:
             name, source = keys
             return target.delete_by_keys(source, name, conflict_retries=0, runner=runner)["num_deleted_rows"]
         return delete_computed(statement, current, table, condition)
 
     return statement.result(_AFFECTED, [(statement.retried(opened, attempt),)])
-
-
-def _keys_of_query(
-    statement: Statement, opened: LanceDataset, condition: str, table: TableInStatement
-) -> tuple[str, DataFrame | pa.Table] | None:
-    """Return the column and the values of a condition `column IN (query)`.
-
-    Returns None for any other condition, for a query that reads the row as well, and for values that Spark may compare
-    otherwise than the library. The query reads the opened version, if it reads the same table.
-    """
-    found = key_condition(condition)
-    if found is None:
-        return None
-    tables = statement.tables.reading(opened.snapshot)
-    try:
-        column = statement.column(opened, found.column, table.qualifier)
-        values = _by_position(run_query(found.query, tables), [column], statement)
-    except (AnalysisException, InvalidInput):  # of the query alone: Spark tells the mistake, if it is one
-        return None
-    schema = opened.snapshot.schema
-    if has_nanoseconds(schema.field(column)) or not compares_keys_alike(values.schema, schema):
-        return None
-    return column, statement.rows_for(rows_with_possible_keys(values, [column], schema), opened)
 
 
 def _update(statement: Statement) -> DataFrame | None:
