@@ -9,6 +9,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.spark.sql_access.words import without_line_comments
 
 __all__ = ["SparkSql", "parse"]
 
@@ -16,7 +17,7 @@ __all__ = ["SparkSql", "parse"]
 def parse(text: str) -> exp.Expr:
     """Return the tree of one statement; raise `InvalidInput` with the reason if sqlglot does not parse it."""
     try:
-        return sqlglot.parse_one(text, dialect=SparkSql)
+        return sqlglot.parse_one(without_line_comments(text), dialect=SparkSql)
     except SqlglotError as error:
         raise InvalidInput(str(error).splitlines()[0]) from error
     except RecursionError as error:

@@ -22,6 +22,7 @@ __all__ = [
     "clocks_without_brackets",
     "split_words",
     "text_literal",
+    "without_line_comments",
 ]
 
 QUERY_WORDS = ("SELECT", "VALUES", "WITH", "FROM", "TABLE")
@@ -35,7 +36,8 @@ EXPLAIN_MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
 _PATTERN = re.compile(
     r"""
-      (?P<space>\s+|--[^\n]*)
+      (?P<space>\s+)
+    | (?P<line>--(?:\\\n|[^\r\n])*)
     | (?P<comment>/\*)
     | (?P<quoted>`(?:[^`]|``)*`)
     | (?P<text>[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
@@ -95,28 +97,51 @@ def clocks_without_brackets(words: Sequence[Word]) -> list[str]:
     ]
 
 
-def _words(text: str) -> Iterator[Word]:
+def without_line_comments(text: str) -> str:
+    """Return a text with spaces in place of the comments that begin with `--`.
+
+    Such a comment ends at a carriage return, too, and goes on behind a backslash at the end of a line. Parsers of other
+    dialects know neither, and take the condition behind one for a comment.
+    """
+    if "--" not in text:
+        return text
+    parts, at = [], 0
+    for kind, start, stop in _pieces(text):
+        if kind == "line":
+            parts += [text[at:start], " " * (stop - start)]
+            at = stop
+    return "".join([*parts, text[at:]])
+
+
+def _pieces(text: str) -> Iterator[tuple[str | None, int, int]]:
+    """Yield the kind, the start and the end of each word, space and comment of a text."""
     at = 0
     while at < len(text):
         match = _PATTERN.match(text, at)
         assert match is not None  # a sign is any character
-        kind, start, at = match.lastgroup, at, match.end()
-        if kind == "space":
-            continue
-        if kind == "comment":
+        start, at = at, match.end()
+        if match.lastgroup == "comment":
             at = _end_of_comment(text, start)
-        elif kind == "quoted":
-            yield Word(Kind.QUOTED, match[0][1:-1].replace("``", "`"), start, at)
+        yield match.lastgroup, start, at
+
+
+def _words(text: str) -> Iterator[Word]:
+    for kind, start, at in _pieces(text):
+        piece = text[start:at]
+        if kind in ("space", "line", "comment"):
+            continue
+        if kind == "quoted":
+            yield Word(Kind.QUOTED, piece[1:-1].replace("``", "`"), start, at)
         elif kind == "text":
-            yield Word(Kind.TEXT, _unquoted(match[0]), start, at)
+            yield Word(Kind.TEXT, _unquoted(piece), start, at)
         elif kind == "number":
-            yield Word(Kind.NUMBER, match[0], start, at)
+            yield Word(Kind.NUMBER, piece, start, at)
         elif kind == "word":
-            yield Word(Kind.NAME, match[0], start, at)
-        elif match[0] in "'\"`":
+            yield Word(Kind.NAME, piece, start, at)
+        elif piece in "'\"`":
             raise InvalidInput(f"SQL: the quote at position {start} does not end: {_shown(text[start:])}")
         else:
-            yield Word(Kind.SIGN, match[0], start, at)
+            yield Word(Kind.SIGN, piece, start, at)
 
 
 def _end_of_comment(text: str, start: int) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.spark.sql_access.expressions import parse_expression
 from lance_ops.spark.sql_access.words import Kind, Reader, split_words
 
 
@@ -17,6 +19,20 @@ def test_words_are_where_they_stand_and_comments_are_none() -> None:
     assert [words[i].kind for i in (0, 1, 2, 3, 14)] == [Kind.NAME, Kind.QUOTED, Kind.SIGN, Kind.TEXT, Kind.NUMBER]
     assert all(text[word.start : word.stop] for word in words)
     assert text[words[1].start : words[1].stop] == "`a``b`"
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("a = 1 -- old\rAND b = 2", "a = 1 -- old\rAND b = 2"),
+        ("a = 1 -- note \\\nOR b = 2", "a = 1"),
+        ("a = '--' -- end", "a = '--'"),
+    ],
+)
+def test_a_comment_ends_where_spark_ends_it(text: str, rest: str) -> None:
+    assert Reader(text).rest("a condition") == rest
+    tree = parse_expression(text)
+    assert [column.name for column in tree.find_all(exp.Column)] == ["a", "b"][: 1 + rest.count("AND")]
 
 
 def test_a_backslash_in_a_raw_text_escapes_nothing() -> None:
