@@ -99,7 +99,7 @@ def _vacuum(statement: Statement) -> DataFrame | None:
     options: dict[str, Any] = {_REFUSES_TAGGED: False}
     while not reader.ended:
         if age is None and reader.accept("RETAIN"):
-            age = timedelta(hours=reader.number("a number of hours"))
+            age = _hours(reader.number("a number of hours"))
             if not reader.accept_any("HOURS", "HOUR"):
                 raise reader.error("HOURS")
         elif reader.peek("WITH"):
@@ -125,6 +125,13 @@ def _vacuum(statement: Statement) -> DataFrame | None:
         *(done.deletion_files_removed, done.index_files_removed, done.transaction_files_removed),
     )
     return statement.result(_REMOVED, [(opened.uri, removed)])
+
+
+def _hours(number: int) -> timedelta:
+    try:
+        return timedelta(hours=number)
+    except OverflowError:  # older than time: no version is
+        return timedelta.max
 
 
 def _age(millis: int) -> timedelta:

@@ -35,6 +35,7 @@ def test_a_table_is_optimized_and_vacuumed(run: Any, lake: Path) -> None:
     assert (metrics["fragmentsAdded"], metrics["fragmentsRemoved"]) == (1, 2)
     assert len(LanceDataset(lake / "numbers.lance").get_fragments()) == 1
     assert run("VACUUM numbers DRY RUN").collect() == []
+    assert run(f"VACUUM numbers RETAIN {10**14} HOURS DRY RUN").collect() == []
     listed = {row.path for row in run("VACUUM numbers RETAIN 0 HOURS DRY RUN").collect()}
     assert {Path(path).suffix for path in listed} >= {".lance", ".manifest"}
     before = len(LanceDataset(lake / "numbers.lance").versions())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 
 from lance_ops.api import LanceDataset, write_dataset
 from lance_ops.core.errors import (
@@ -93,12 +93,24 @@ def test_conditions_mean_what_they_mean_to_spark(run: Any, lake: Path) -> None:
         assert first(run(f"DELETE FROM copy WHERE {condition}")) == {"num_affected_rows": expected}, condition
 
 
+@pytest.mark.parametrize(
+    "condition", ["id BETWEEN SYMMETRIC 9 AND 1", "id NOT BETWEEN SYMMETRIC 9 AND 1", "id IN [SELECT id FROM numbers]"]
+)
+def test_a_condition_that_spark_does_not_parse_deletes_nothing(run: Any, lake: Path, condition: str) -> None:
+    with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
+        run(f"DELETE FROM numbers WHERE {condition}")
+    assert LanceDataset(lake / "numbers.lance").version == 1
+
+
 def test_tables_are_created(run: Any, lake: Path) -> None:
     run("CREATE TABLE made USING lance AS SELECT id, s FROM numbers WHERE id < 2")
     assert stored(lake, "made") == [(0, "a"), (1, "b")]
     with pytest.raises(DatasetAlreadyExists, match="CREATE OR REPLACE TABLE"):
         run("CREATE TABLE made USING lance AS SELECT 1 AS y")
     run("CREATE TABLE IF NOT EXISTS made USING lance AS SELECT 1 AS y")
+    assert LanceDataset(lake / "made.lance").version == 1
+    with pytest.raises(InvalidInput, match="IF NOT EXISTS keeps it"):
+        run("CREATE OR REPLACE TABLE IF NOT EXISTS made USING lance AS SELECT 1 AS y")
     assert LanceDataset(lake / "made.lance").version == 1
     run("CREATE OR REPLACE TABLE made AS SELECT 1L AS y")
     assert stored(lake, "made") == [(1,)]

@@ -178,7 +178,7 @@ class ConditionTranslation:
                 return build.negate(self._comparison(node, _COMPARISONS[exp.EQ]))
             case exp.NullSafeNEQ():
                 return build.negate(self._comparison(node, _COMPARISONS[exp.NullSafeEQ]))
-            case exp.Between():
+            case exp.Between() if node.args.get("symmetric") is None:  # Spark does not know the word
                 low = exp.GTE(this=node.this, expression=node.args["low"])
                 high = exp.LTE(this=node.this, expression=node.args["high"])
                 return self._between(low, high)

@@ -41,6 +41,10 @@ def _create_table(statement: Statement) -> DataFrame | None:
     if not reader.accept("TABLE"):
         return None
     keep = reader.accept("IF", "NOT", "EXISTS")
+    if keep and replace:
+        raise InvalidInput(
+            "SQL: CREATE OR REPLACE TABLE replaces a table, and IF NOT EXISTS keeps it: write one of them"
+        )
     parts = reader.path("a table")
     if reader.accept("LIKE") and statement.table() is not None:
         raise UnsupportedFeature("CREATE TABLE … LIKE a Lance table (write USING lance AS SELECT * FROM t LIMIT 0)")
@@ -56,7 +60,7 @@ def _create_table(statement: Statement) -> DataFrame | None:
     reader.end()
     if (columns is None) == (query is None):
         raise InvalidInput("SQL on a Lance table: CREATE TABLE needs columns with their types, or AS and a query")
-    if keep and not replace and _is_there(statement, table):
+    if keep and _is_there(statement, table):
         return statement.nothing()
     mode: WriteMode = "overwrite" if replace else "create"
     try:
