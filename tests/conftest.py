@@ -26,7 +26,7 @@ from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file.alike_files import alike_files
 from lance_ops.maintenance.compaction import live_rows
-from lance_ops.maintenance.ingest.raw_process import DecodingProcess
+from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
 from lance_ops.reading import take
 from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.snapshot import Snapshot

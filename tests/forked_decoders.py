@@ -1,7 +1,7 @@
 """Fork the processes that decode raw files from one that has imported what they need: each import takes 0.3 s.
 
 Each reader still has a process of its own, which ends with it and has its limits.
-`tests/maintenance/test_raw_limits.py` starts them as the library does.
+`tests/maintenance/ingest/decoding/test_limits.py` starts them as the library does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import threading
 from contextlib import suppress
 from typing import Any, cast
 
-from lance_ops.maintenance.ingest import raw_process
-from lance_ops.maintenance.ingest.raw_decoding import main
-from lance_ops.maintenance.ingest.raw_process import DecodingProcess
+from lance_ops.maintenance.ingest.decoding import decoding_process
+from lance_ops.maintenance.ingest.decoding.decoder import main
+from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
 
 __all__ = ["DecoderTemplate", "start_alone"]
 
@@ -83,7 +83,7 @@ class DecoderTemplate:
         with self._beginning:
             if self._process is None:
                 self._begin()
-        if raw_process._environment() != self._environment:
+        if decoding_process._environment() != self._environment:
             start_alone(decoder)
             return
         assert self._control is not None
@@ -104,9 +104,9 @@ class DecoderTemplate:
             self._process.wait()
 
     def _begin(self) -> None:
-        self._environment = raw_process._environment()
+        self._environment = decoding_process._environment()
         self._control, theirs = socket.socketpair()
-        imports, _, _ = raw_process._program().rpartition("\n")
+        imports, _, _ = decoding_process._program().rpartition("\n")
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", imports + _SERVE, str(theirs.fileno())],

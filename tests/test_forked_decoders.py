@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from lance_ops.maintenance.ingest.raw_process import DecodingProcess
+from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
 from tests.forked_decoders import DecoderTemplate
 
 

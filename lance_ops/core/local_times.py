@@ -1,6 +1,6 @@
 """Find the moments at which the clocks of a time zone show given times.
 
-The process that decodes raw files runs this module's text, so it imports nothing but pyarrow.
+The process that decodes raw files runs the text of this module, too: see `maintenance/ingest/decoding`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from lance_ops.dagster.project.start import start_project
 from lance_ops.dagster.project.table_survey import survey_tables
 from lance_ops.errors import ConfigError
 from lance_ops.maintenance.ingest import RawFile, RawReader, RawReading
-from lance_ops.maintenance.ingest.raw_limits import RawRequest
+from lance_ops.maintenance.ingest.decoding.requests import RawRequest
 
 pytestmark = pytest.mark.dagster
 

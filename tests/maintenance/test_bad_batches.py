@@ -37,8 +37,8 @@ from lance_ops.maintenance.ingest import (
     survey_ingest,
 )
 from lance_ops.maintenance.ingest import ingestion as room
+from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
 from lance_ops.maintenance.ingest.raw_files import RawReader
-from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 from lance_ops.maintenance.ingest.raw_rows import renamed
 from tests.forked_decoders import start_alone
 from tests.pickling_runner import PicklingRunner

@@ -8,6 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.by_key import HistoryColumns
+    from lance_ops.maintenance.ingest.decoding import RawLimits, TextReading, distinct_names
     from lance_ops.maintenance.ingest.ingest_survey import IngestSurvey, SurveyedFile, survey_ingest
     from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
     from lance_ops.maintenance.ingest.planning import (
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         IngestOptions,
         plan_ingest,
     )
-    from lance_ops.maintenance.ingest.raw_csv import distinct_names
     from lance_ops.maintenance.ingest.raw_files import (
         RAW_ENDINGS,
         IngestBatch,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         is_text,
         raw_format,
     )
-    from lance_ops.maintenance.ingest.raw_limits import RawLimits, TextReading
     from lance_ops.maintenance.ingest.raw_locations import (
         ListedFile,
         StatedFile,
@@ -100,16 +99,16 @@ _MODULES = {
     "ListedFile": "raw_locations",
     "MissingColumns": "raw_rows",
     "RawFile": "raw_files",
-    "RawLimits": "raw_limits",
+    "RawLimits": "decoding",
     "RawReader": "raw_files",
     "RawReading": "raw_files",
     "RowFitting": "raw_rows",
     "StatedFile": "raw_locations",
     "SurveyedFile": "ingest_survey",
-    "TextReading": "raw_limits",
+    "TextReading": "decoding",
     "batch_token": "raw_locations",
     "content_token": "raw_locations",
-    "distinct_names": "raw_csv",
+    "distinct_names": "decoding",
     "etag_of": "raw_locations",
     "failures_of_store": "raw_locations",
     "found_file": "raw_files",

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from lance_ops.core.errors import RawFileNotAsListed
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.ingest.raw_limits import CUT_BYTES, DecodingRefused, RawLimits, RawRequest
+from lance_ops.maintenance.ingest.decoding import CUT_BYTES, DecodingRefused, RawLimits, RawRequest
 from lance_ops.maintenance.ingest.raw_locations import CHANGED, StatedFile, failures_of_store, remote_file_system
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 

@@ -28,17 +28,18 @@ from lance_ops.core.errors import (
 )
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import public_uri
-from lance_ops.maintenance.ingest.raw_copies import StoredFile
-from lance_ops.maintenance.ingest.raw_decoding import decode
-from lance_ops.maintenance.ingest.raw_limits import (
+from lance_ops.maintenance.ingest.decoding import (
     MACHINE,
     START_BYTES,
+    DecodingProcess,
     DecodingRefused,
     RawLimits,
     RawRequest,
     TextReading,
+    decode,
     lacks_resources,
 )
+from lance_ops.maintenance.ingest.raw_copies import StoredFile
 from lance_ops.maintenance.ingest.raw_locations import (
     ListedFile,
     StatedFile,
@@ -54,7 +55,6 @@ from lance_ops.maintenance.ingest.raw_locations import (
     remote_file_system,
 )
 from lance_ops.maintenance.ingest.raw_names import shown_uri
-from lance_ops.maintenance.ingest.raw_process import DecodingProcess
 
 __all__ = ["RAW_ENDINGS", "IngestBatch", "RawFile", "RawReader", "RawReading", "found_file", "is_text", "raw_format"]
 

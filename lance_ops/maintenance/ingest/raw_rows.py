@@ -19,10 +19,9 @@ from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import text_schema
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule, Schema, spelled_as
+from lance_ops.maintenance.ingest.decoding import RawRequest, is_list
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader
-from lance_ops.maintenance.ingest.raw_limits import RawRequest
 from lance_ops.maintenance.ingest.raw_names import shown_uri
-from lance_ops.maintenance.ingest.raw_values import is_list
 
 __all__ = ["ExtraColumns", "MissingColumns", "RowFitting", "plain_schema", "renamed"]
 

@@ -20,7 +20,7 @@ from lance_ops.core.errors import InvalidInput, RawFileRefused, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.core.schema import CaseRule, spelled_as
-from lance_ops.maintenance.ingest.raw_csv import NO_UTF8
+from lance_ops.maintenance.ingest.decoding import NO_UTF8
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading, is_text, raw_format
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.runners import InThreads, Job, Runner

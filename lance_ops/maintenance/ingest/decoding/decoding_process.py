@@ -25,14 +25,43 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from lance_ops.core import local_times
-from lance_ops.maintenance.ingest import raw_csv, raw_decoding, raw_json, raw_limits, raw_values
-from lance_ops.maintenance.ingest.raw_decoding import OUT_OF_MEMORY, request_line
-from lance_ops.maintenance.ingest.raw_limits import MACHINE, DecodingRefused, RawLimits, RawRequest, lacks_resources
+from lance_ops.maintenance.ingest.decoding import (
+    csv_files,
+    csv_rows,
+    decoder,
+    json_bytes,
+    json_files,
+    json_names,
+    orc_moments,
+    plain_bytes,
+    requests,
+    text_values,
+)
+from lance_ops.maintenance.ingest.decoding.decoder import OUT_OF_MEMORY, request_line
+from lance_ops.maintenance.ingest.decoding.requests import (
+    MACHINE,
+    DecodingRefused,
+    RawLimits,
+    RawRequest,
+    lacks_resources,
+)
 
 __all__ = ["DECODING_MODULES", "DecodingProcess"]
 
-DECODING_MODULES = (local_times, raw_limits, raw_values, raw_csv, raw_json, raw_decoding)
-"""What the process runs; the last one has its entry."""
+DECODING_MODULES = (
+    local_times,
+    requests,
+    text_values,
+    csv_rows,
+    csv_files,
+    json_bytes,
+    json_names,
+    json_files,
+    orc_moments,
+    plain_bytes,
+    decoder,
+)
+"""What the process runs: each module stands behind those that it imports, and the last one has the entry."""
 
 _KEPT = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "TMPDIR", "VIRTUAL_ENV")
 _KEPT_PREFIXES = ("LC_", "LD_", "PYTHON")

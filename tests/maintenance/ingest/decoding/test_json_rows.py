@@ -13,8 +13,8 @@ from lance_ops.errors import RawFileRefused
 from lance_ops.maintenance.ingest import (
     TextReading,
 )
-from lance_ops.maintenance.ingest.raw_json import JsonSource
-from tests.maintenance.text_files import BOTH, load
+from lance_ops.maintenance.ingest.decoding.json_bytes import JsonSource
+from tests.maintenance.ingest.decoding.text_files import BOTH, load
 
 ARRAYS = {
     "one line": '[{"id": 1, "text": "a,] \\\\\\" [", "list": [1, 2]}, {"id": 2}]',

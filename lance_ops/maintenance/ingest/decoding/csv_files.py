@@ -2,21 +2,12 @@
 
 Arrow's streaming reader tells a column and a value, but no row. So a refused file is read once more, by the standard
 library, up to the line of that value.
-
-The process that decodes runs this module's text, so it imports nothing but the standard library and pyarrow.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -24,16 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.types as pt
 
-from lance_ops.maintenance.ingest.raw_limits import (
-    BLOCK_BYTES,
+from lance_ops.maintenance.ingest.decoding.csv_rows import line_where, other_delimiter, read_header, set_delimiter
+from lance_ops.maintenance.ingest.decoding.requests import (
     DecodingRefused,
     RawLimits,
     RawRequest,
     RawSource,
     TextReading,
-    check_count,
 )
-from lance_ops.maintenance.ingest.raw_values import (
+from lance_ops.maintenance.ingest.decoding.text_values import (
     WHOLE_DECIMAL,
     bad_text,
     form_option,
@@ -43,15 +33,12 @@ from lance_ops.maintenance.ingest.raw_values import (
     parsed,
 )
 
-__all__ = ["NO_UTF8", "decode_csv", "distinct_names"]
+__all__ = ["NO_UTF8", "decode_csv"]
 
 _BAD_CELL = re.compile(r"In CSV column #(\d+): CSV conversion error to (.+?): (.*)", re.DOTALL)
 _BAD_ROW = re.compile(r"Expected (\d+) columns, got (\d+)")
 NO_UTF8 = "a cell is not UTF-8: set the file's encoding, such as cp1252"
 _SHOWN = 100
-_DELIMITERS = ",;\t|"
-_ROWS_OF_PROOF = 5
-"""How many rows after the header are parted by another delimiter than the stated one, and compared with it."""
 
 _WITH_COMMA = re.compile(r"[+-]?\d[\d.,]*")
 
@@ -59,7 +46,7 @@ _WITH_COMMA = re.compile(r"[+-]?\d[\d.,]*")
 def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a CSV file."""
     text = request.text
-    names, num_header_rows = _header(source, text, limits) if text.header else (request.names or (), 0)
+    names, num_header_rows = read_header(source, text, limits) if text.header else (request.names or (), 0)
     types = {} if request.lead is None else {each.name: each.type for each in request.lead}
     for name, kind in types.items():
         if pt.is_nested(kind):
@@ -207,58 +194,6 @@ def _parsed_type(read: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     return wanted if holds_text_to_parse(read, wanted) else read
 
 
-def _header(source: RawSource, text: TextReading, limits: RawLimits) -> tuple[list[str], int]:
-    """Return the names of the first row with cells, and the number of rows up to it: Arrow counts empty lines, too."""
-    with source.open() as stream:
-        start = stream.read(BLOCK_BYTES)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DecodingRefused("it is UTF-16: set the file's encoding to utf-16")
-    decoded = start.decode("utf-8-sig", "replace")
-    try:
-        rows = enumerate(_rows(_after_skipped(io.StringIO(decoded, newline=""), text), text), 1)
-        num_rows, names = next(((number, cells) for number, cells in rows if cells), (0, []))
-    except csv.Error as error:
-        raise DecodingRefused(f"its header cannot be read: {error}") from error
-    check_count(len(names), "columns", limits.columns)
-    _check_delimiter(decoded, text, names, num_rows)
-    if text.distinct_names:
-        return distinct_names(names), num_rows
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise DecodingRefused(f"two of its columns have the same name, {twice!r}: set distinct_names to number them")
-    return names, num_rows
-
-
-def distinct_names(names: Sequence[str]) -> list[str]:
-    """Return the names of a header, with a number behind each one that occurs before, in any case, or is empty."""
-    taken: set[str] = set()
-    found = []
-    for at, given in enumerate(names, 1):
-        name, number = given or f"column_{at}", 2
-        while name.casefold() in taken:
-            name, number = f"{given or f'column_{at}'}_{number}", number + 1
-        taken.add(name.casefold())
-        found.append(name)
-    return found
-
-
-def _after_skipped(lines: Any, text: TextReading) -> Any:
-    for _ in range(text.skip_lines):
-        lines.readline()
-    return lines
-
-
-def _rows(lines: Any, text: TextReading) -> Any:
-    csv.field_size_limit(BLOCK_BYTES)
-    return csv.reader(
-        lines,
-        delimiter=text.delimiter,
-        quotechar=text.quote or None,
-        quoting=csv.QUOTE_MINIMAL if text.quote else csv.QUOTE_NONE,
-        escapechar=text.escape or None,
-    )
-
-
 def _named(read: Callable[[], Any], source: RawSource, text: TextReading, names: Sequence[str]) -> Any:
     """Call `read`, and name the line of the row or cell that Arrow refuses."""
     try:
@@ -268,44 +203,12 @@ def _named(read: Callable[[], Any], source: RawSource, text: TextReading, names:
         if cell is not None:
             raise _bad_cell(source, text, names, int(cell[1]), cell[2], error) from error
         if row is not None:
-            line = _line_where(source, text, lambda cells: len(cells) != int(row[1]))
-            other = _other_delimiter(names, text)
-            hint = f": {_set_delimiter(other)}" if other else ""
+            line = line_where(source, text, lambda cells: len(cells) != int(row[1]))
+            other = other_delimiter(names, text)
+            hint = f": {set_delimiter(other)}" if other else ""
             first = "the header" if text.header else "the first row"
             raise DecodingRefused(f"{line}it has {row[2]} cells, and {first} has {row[1]}{hint}") from error
         raise
-
-
-def _other_delimiter(names: Sequence[str], text: TextReading) -> str:
-    """Return what seems to stand between the names, if the delimiter leaves one name; or an empty text."""
-    if len(names) != 1:
-        return ""
-    only = names[0]
-    return max((sign for sign in _DELIMITERS if sign != text.delimiter and sign in only), key=only.count, default="")
-
-
-def _set_delimiter(sign: str) -> str:
-    return f"set the delimiter {sign!r} (raw.text.delimiter, or --delimiter)"
-
-
-def _check_delimiter(start: str, text: TextReading, names: Sequence[str], num_rows: int) -> None:
-    """Refuse a file of one column that another delimiter parts into as many cells in its header as in its first rows.
-
-    A name in quotes may hold any delimiter.
-    """
-    other = _other_delimiter(names, text)
-    if not other:
-        return
-    by_other = replace(text, delimiter=other)
-    with suppress(csv.Error):
-        rows = [_first_rows(start, each, num_rows + _ROWS_OF_PROOF)[num_rows - 1 :] for each in (text, by_other)]
-        num_cells, num_parts = ({len(cells) for cells in of_rows if cells} for of_rows in rows)
-        if num_cells == {1} and len(num_parts) == 1 and num_parts != {1}:
-            raise DecodingRefused(f"its header is one column, {names[0]!r}: {_set_delimiter(other)}, or quote the name")
-
-
-def _first_rows(start: str, text: TextReading, num_rows: int) -> list[list[str]]:
-    return list(islice(_rows(_after_skipped(io.StringIO(start, newline=""), text), text), num_rows))
 
 
 def _bad_cell(
@@ -321,7 +224,7 @@ def _bad_cell(
             return any("\udc80" <= character <= "\udcff" for character in cells[at])
         return cells[at] == value or cells[at].strip() == value.strip()
 
-    line = _line_where(source, text, is_bad)
+    line = line_where(source, text, is_bad)
     name = names[at] if at < len(names) else f"#{at + 1}"
     if value is None:
         return DecodingRefused(f"{line}column {name!r}: {NO_UTF8}")
@@ -337,24 +240,3 @@ def _option_for(value: str, kind: str, text: TextReading) -> str:
     if has_comma and text.decimal_point == "." and not text.thousands:
         return "say what its comma is by raw.text.decimal_point or raw.text.thousands (--decimal-point, --thousands)"
     return form_option(kind)
-
-
-def _line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]], bool]) -> str:
-    for number, cells in _lines(source, text, skip_header=text.header):
-        if is_bad(cells):
-            return f"line {number}: "
-    return ""
-
-
-def _lines(source: RawSource, text: TextReading, *, skip_header: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows, each with the number of its last line; empty lines are no rows."""
-    with source.open() as stream:
-        lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-        rows = _rows(_after_skipped(lines, text), text)
-        try:
-            for cells in rows:
-                if cells and not skip_header:
-                    yield text.skip_lines + rows.line_num, cells
-                skip_header = skip_header and not cells
-        except csv.Error:
-            return

@@ -1,8 +1,4 @@
-"""Turn cells that were read as text into a column's type, and say what to do about a value that is none of it.
-
-The process that decodes runs this module's text, so it imports nothing but the standard library, pyarrow and modules
-that do the same.
-"""
+"""Turn cells that were read as text into a column's type, and say what to do about a value that is none of it."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.local_times import moments_of
-from lance_ops.maintenance.ingest.raw_limits import TextReading
+from lance_ops.maintenance.ingest.decoding.requests import TextReading
 
 __all__ = [
     "WHOLE_DECIMAL",

@@ -23,10 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge, StoreError
-from lance_ops.maintenance.ingest import raw_json
+from lance_ops.maintenance.ingest.decoding import json_bytes
+from lance_ops.maintenance.ingest.decoding.decoding_process import DECODING_MODULES, DecodingProcess
+from lance_ops.maintenance.ingest.decoding.requests import DecodingRefused, RawLimits, RawSource
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
-from lance_ops.maintenance.ingest.raw_limits import DecodingRefused, RawLimits, RawSource
-from lance_ops.maintenance.ingest.raw_process import DECODING_MODULES, DecodingProcess
 from tests.forked_decoders import start_alone
 
 MANY = 3_000_000  # more rows than a block or a batch holds
@@ -212,13 +212,13 @@ def test_the_scan_of_json_counts_brackets_outside_texts(text: str, block_bytes: 
             depth += 1 if character in "[{" else -1
             deepest = max(deepest, depth)
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(raw_json, "BLOCK_BYTES", block_bytes)
+        patch.setattr(json_bytes, "BLOCK_BYTES", block_bytes)
         file.write(text.encode())
         file.flush()
         source = RawSource(file.name, None, "utf-8", 1000)
-        raw_json.check_json(source, RawLimits(depth=deepest))
+        json_bytes.check_json(source, RawLimits(depth=deepest))
         with pytest.raises(DecodingRefused, match="deep"):
-            raw_json.check_json(source, RawLimits(depth=deepest - 1))
+            json_bytes.check_json(source, RawLimits(depth=deepest - 1))
 
 
 def test_every_limit_is_named_by_a_bomb_or_by_the_process(tmp_path: Path) -> None:

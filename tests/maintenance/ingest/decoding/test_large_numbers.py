@@ -14,7 +14,7 @@ import lance_ops
 from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import RawFileRefused
 from lance_ops.maintenance.ingest import IngestOptions, RawReading, TextReading, ingest
-from tests.maintenance.text_files import BOTH, batch, load
+from tests.maintenance.ingest.decoding.text_files import BOTH, batch, load
 
 LARGE = [12345678901234567890, 12345678901234567891]
 CELLS: dict[str, tuple[list[str], pa.DataType]] = {

@@ -2,10 +2,8 @@
 
 The bytes are hostile until they are decoded. Arrow's readers take any number of rows, columns and levels, and some
 inputs end the process. So what can be learned cheaply is checked first, batches are small, and all that comes out is
-counted. A file may still crash the reader or ask for too much memory, so `raw_process.py` runs it in another process.
-
-That process runs the text of this module and of those that it imports here, and nothing else. They therefore import
-nothing but the standard library, numpy and pyarrow, and know neither the file's name nor the options of its store.
+counted. A file may still crash the reader or ask for too much memory, so `decoding_process.py` runs `main` in another
+process.
 """
 
 from __future__ import annotations
@@ -15,22 +13,21 @@ import os
 import resource
 import socket
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.orc
 import pyarrow.parquet
 
-from lance_ops.maintenance.ingest.raw_csv import decode_csv
-from lance_ops.maintenance.ingest.raw_json import decode_json
-from lance_ops.maintenance.ingest.raw_limits import (
+from lance_ops.maintenance.ingest.decoding.csv_files import decode_csv
+from lance_ops.maintenance.ingest.decoding.json_files import decode_json
+from lance_ops.maintenance.ingest.decoding.orc_moments import check_moments
+from lance_ops.maintenance.ingest.decoding.plain_bytes import plain_bytes
+from lance_ops.maintenance.ingest.decoding.requests import (
     BLOCK_BYTES,
     MACHINE,
     START_BYTES,
@@ -87,7 +84,7 @@ def _counted(batches: Iterable[pa.RecordBatch], allowed_bytes: int, limits: RawL
             if num_rows > limits.rows:
                 raise DecodingRefused(f"it has more than {limits.rows:,} rows", "rows")
             for part in _parts(batch):
-                size_bytes += _plain_bytes(part)
+                size_bytes += plain_bytes(part)
                 if size_bytes > allowed_bytes:
                     raise DecodingRefused(f"its rows have more than {allowed_bytes:,} bytes when decoded", "expansion")
                 yield part
@@ -98,72 +95,11 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     pending = [batch]
     while pending:
         part = pending.pop()
-        if part.num_rows > 1 and _plain_bytes(part) > 2 * _BATCH_BYTES:
+        if part.num_rows > 1 and plain_bytes(part) > 2 * _BATCH_BYTES:
             half = part.num_rows // 2
             pending += [part.slice(half), part.slice(0, half)]
         else:
             yield part
-
-
-def _plain_bytes(batch: pa.RecordBatch) -> int:
-    return sum(map(_plain_bytes_of, batch.columns))
-
-
-def _plain_bytes_of(array: pa.Array) -> int:
-    """Return about how many bytes an array's values take if no two share the items of a dictionary, a view or a run."""
-    kind = array.type
-    if not _shares(kind):
-        return int(array.nbytes)
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain_bytes_of(array.storage)
-    if pa.types.is_dictionary(kind):
-        return int(array.nbytes) + _repeated(array.dictionary, len(array))
-    if pa.types.is_run_end_encoded(kind):
-        return _repeated(array.values, len(array))
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        # A view has 16 bytes, and its length is the first four of them.
-        views = np.frombuffer(array.buffers()[1], np.int32)[::4]
-        return int(views[array.offset : array.offset + len(array)].sum(dtype=np.int64))
-    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        return int(array.nbytes) + _repeated(array.values, pc.sum(pc.list_value_length(array)).as_py() or 0)
-    if pa.types.is_map(kind):
-        entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-        return _plain_bytes_of(pa.ListArray.from_arrays(array.offsets, entries))
-    if pa.types.is_struct(kind):
-        return sum(map(_plain_bytes_of, array.flatten()))
-    return _plain_bytes_of(array.flatten()) if hasattr(array, "flatten") else int(array.nbytes)
-
-
-def _shares(kind: pa.DataType) -> bool:
-    """Whether values of a type may stand for the same bytes many times."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _shares(kind.storage_type)
-    if any(shares(kind) for shares in _SHARING):
-        return True
-    return any(_shares(kind.field(index).type) for index in range(kind.num_fields))
-
-
-_SHARING = (
-    pa.types.is_dictionary,
-    pa.types.is_run_end_encoded,
-    pa.types.is_string_view,
-    pa.types.is_binary_view,
-    pa.types.is_list_view,
-    pa.types.is_large_list_view,
-)
-
-
-def _repeated(items: pa.Array, times: int) -> int:
-    """Return the bytes of this many items: of texts as long as the longest one, else of items of the average size."""
-    if not len(items):
-        return 0
-    if pa.types.is_large_binary(items.type) or pa.types.is_large_string(items.type) or _is_text(items.type):
-        return times * (pc.max(pc.binary_length(items)).as_py() or 0)
-    return times * (_plain_bytes_of(items) // len(items))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
 
 def _parquet(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
@@ -187,86 +123,8 @@ def _ipc(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
 def _orc(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
     file = pa.orc.ORCFile(pa.OSFile(source.path))
     check_count(file.nrows, "rows", limits.rows)
-    _check_moments(source, file)
+    check_moments(source, file)
     return Decoded(file.schema, (file.read_stripe(index) for index in range(file.nstripes)), file.nrows)
-
-
-def _check_moments(source: RawSource, file: pa.orc.ORCFile) -> None:
-    """Refuse moments before 1677 or after 2262: Arrow reads ORC's in nanoseconds, in which they would wrap around.
-
-    The statistics in the footer tell, if the writer made any.
-    """
-    start = file.file_length - 1 - file.file_postscript_length - file.file_footer_length
-    footer = _decompressed_orc(pa.OSFile(source.path).read_at(file.file_footer_length, start), file)
-    for statistics in _messages_in(footer, _ORC_STATISTICS):
-        for moments in _messages_in(statistics, _ORC_TIMESTAMPS):
-            for number, value in _protobuf_fields(moments):
-                milliseconds = (value >> 1) ^ -(value & 1) if number in _ORC_BOUNDS and isinstance(value, int) else 0
-                if abs(milliseconds) >= _NANOSECONDS_IN_MILLISECONDS:
-                    raise DecodingRefused(
-                        "it has a moment before 1677 or after 2262, which is not read of ORC; write it as Parquet"
-                    )
-
-
-_ORC_STATISTICS, _ORC_TIMESTAMPS, _ORC_BOUNDS = 7, 9, (1, 2, 3, 4)
-"""Fields of ORC's messages: those of a footer for each column, those of timestamps in it, and their bounds there."""
-
-_NANOSECONDS_IN_MILLISECONDS = 2**63 // 10**6
-
-
-def _decompressed_orc(data: bytes, file: pa.orc.ORCFile) -> bytes:
-    """Decompress a part of ORC; return nothing for a compression that is not known here.
-
-    Each block has three bytes before it: twice its length, and one more if it is not compressed.
-    """
-    if file.compression == "UNCOMPRESSED":
-        return data
-    plain = []
-    while data:
-        header = int.from_bytes(data[:3], "little")
-        block, data = data[3 : 3 + (header >> 1)], data[3 + (header >> 1) :]
-        if header & 1:
-            plain.append(block)
-        elif file.compression == "ZLIB":
-            plain.append(zlib.decompressobj(-zlib.MAX_WBITS).decompress(block, file.compression_size))
-        elif file.compression == "ZSTD":
-            plain.append(pa.CompressedInputStream(pa.BufferReader(block), "zstd").read(file.compression_size))
-        elif file.compression == "SNAPPY":
-            size_bytes = min(_varint(block, 0)[0], file.compression_size)
-            plain.append(pa.decompress(block, size_bytes, "snappy", asbytes=True))
-        else:
-            return b""
-    return b"".join(plain)
-
-
-def _messages_in(message: bytes, wanted: int) -> Iterator[bytes]:
-    return (value for number, value in _protobuf_fields(message) if number == wanted and isinstance(value, bytes))
-
-
-def _protobuf_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the numbers of fields and their values: bytes, or integers without a sign."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        size_bytes = {1: 8, 5: 4}.get(key & 7, 0)
-        if key & 7 == 2:
-            size_bytes, at = _varint(message, at)
-        if key & 7 == 0:
-            value, at = _varint(message, at)
-            yield key >> 3, value
-        else:
-            yield key >> 3, message[at : at + size_bytes]
-            at += size_bytes
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return the integer at a place, and the place behind it."""
-    value = shift = 0
-    while at < len(message) and message[at] >= 128:
-        value, shift, at = value | (message[at] & 127) << shift, shift + 7, at + 1
-    if at >= len(message):
-        raise ValueError("its footer is cut off")
-    return value | message[at] << shift, at + 1
 
 
 def _csv(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:

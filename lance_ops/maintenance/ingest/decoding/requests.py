@@ -1,7 +1,4 @@
-"""What is asked of the decoder of raw files: a format, how text is read, limits; and how it refuses a file.
-
-The process that decodes runs this module's text, so it imports nothing but the standard library and pyarrow.
-"""
+"""What is asked of the decoder of raw files: a format, how text is read, limits; and how it refuses a file."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ import pytest
 
 from lance_ops.errors import RawFileRefused
 from lance_ops.maintenance.ingest import TextReading
-from lance_ops.maintenance.ingest.raw_values import parsed
-from tests.maintenance.text_files import BOTH, load
+from lance_ops.maintenance.ingest.decoding.text_values import parsed
+from tests.maintenance.ingest.decoding.text_files import BOTH, load
 
 FAR = [dt.datetime(1, 1, 1), dt.datetime(1582, 10, 15, 1, 2, 3, 4), dt.datetime(2026, 1, 2, 3, 4, 5, 6), None]
 FAR += [dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]

@@ -25,7 +25,7 @@ from lance_ops.maintenance.ingest import (
     TextReading,
     ingest,
 )
-from tests.maintenance.text_files import BOTH, batch, load
+from tests.maintenance.ingest.decoding.text_files import BOTH, batch, load
 
 CODES = pa.schema([("code", pa.string()), ("n", pa.int32()), ("x", pa.float64())])
 

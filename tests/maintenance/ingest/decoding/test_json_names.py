@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.errors import RawFileRefused, SchemaMismatch
-from lance_ops.maintenance.ingest import ExtraColumns, RawFile, RawReader, RawReading, raw_json
-from lance_ops.maintenance.ingest.raw_limits import BLOCK_BYTES, CUT_BYTES, RawLimits, RawSource
-from tests.maintenance.text_files import BOTH, load
+from lance_ops.maintenance.ingest import ExtraColumns, RawFile, RawReader, RawReading
+from lance_ops.maintenance.ingest.decoding import json_bytes
+from lance_ops.maintenance.ingest.decoding.requests import BLOCK_BYTES, CUT_BYTES, RawLimits, RawSource
+from tests.maintenance.ingest.decoding.text_files import BOTH, load
 
 TABLE = pa.schema(
     [
@@ -142,19 +143,19 @@ def test_blocks_without_a_text_like_a_missing_field_are_not_parsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[int] = []
-    key = raw_json._JSON_KEY
+    key = json_bytes._JSON_KEY
 
     class Counted:
         def findall(self, text: bytes) -> list[bytes]:
             parsed.append(len(text))
             return key.findall(text)
 
-    monkeypatch.setattr(raw_json, "_JSON_KEY", Counted())
+    monkeypatch.setattr(json_bytes, "_JSON_KEY", Counted())
     (tmp_path / "a.json").write_text(lines({"pad": '\\u00e4ä "Note" net'}, blocks=8).replace("xxx", "ä,"))
     source = RawSource(str(tmp_path / "a.json"), None, "utf-8", 10**9)
-    assert raw_json.check_json(source, RawLimits(), ["id", "pad", "note"], in_all_rows=False) == {}
+    assert json_bytes.check_json(source, RawLimits(), ["id", "pad", "note"], in_all_rows=False) == {}
     assert len(parsed) == 1
-    assert list(raw_json.check_json(source, RawLimits(), ["id", "ote"], in_all_rows=True)) == [b'"id"']
+    assert list(json_bytes.check_json(source, RawLimits(), ["id", "ote"], in_all_rows=True)) == [b'"id"']
 
 
 def test_a_field_elsewhere_that_is_left_out_may_be_spelled_in_any_case(tmp_path: Path) -> None:
@@ -203,13 +204,13 @@ def test_a_look_at_the_columns_reads_the_first_bytes_alone(
     path = tmp_path / "a.json"
     path.write_text("[" + content.replace("\n", ",")[:-1] + "]" if array else content)
     sizes: list[int] = []
-    feed = raw_json._Marks.feed
+    feed = json_bytes._Marks.feed
 
     def counted(self: Any, block: bytes) -> Any:
         sizes.append(len(block))
         return feed(self, block)
 
-    monkeypatch.setattr(raw_json._Marks, "feed", counted)
+    monkeypatch.setattr(json_bytes._Marks, "feed", counted)
     file = RawFile(str(path), path.stat().st_size, "t")
     with RawReader({}, RawReading(isolated=False)) as reader:
         assert reader.schema(file).names == ["id", "pad"]

@@ -1,0 +1,240 @@
+"""Read JSON's bytes before Arrow parses them: rows that are items of an array, depth, what is no row, and keys.
+
+Arrow reads JSON lines. A file whose rows are the items of one array is turned into lines while it is read, so a row's
+line is its place in the array.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lance_ops.maintenance.ingest.decoding.requests import (
+    BLOCK_BYTES,
+    DecodingRefused,
+    RawLimits,
+    RawSource,
+    check_count,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["JsonSource", "check_json", "line_where", "parsed_lines"]
+
+_MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row lacks
+_SHOWN = 100
+_JSON_KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:', re.DOTALL)
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+_BETWEEN_ROWS = np.isin(np.arange(256), list(b"} \t\r\n\xef\xbb\xbf"))
+"""The bytes that may stand where no object is open, with the end of one and those of a byte order mark."""
+_LONGEST_KEY = 4096
+"""A key that the end of a block cuts is seen if it has at most so many bytes."""
+
+_NUM_SHAPES = 2**16
+_PLAIN_NAME = re.compile(r"[ !#-.0-\[\]-~]+")
+"""A name that JSON writes as it is, unless it escapes letters."""
+
+_KELVIN = "\u212a".encode()  # its lower case is k, and no other letter outside of ASCII has one in ASCII
+_ESCAPED_LETTER = re.compile(rb"\\u(?:00[2-7]|212[aA])")
+
+_ANYTHING = re.compile(rb"\S")
+_LINE_OF_ARRAY = bytes.maketrans(b"\n\r", b"  ")
+_SPACES = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+_START_BYTES = 4096
+"""A file is one array if its first character that is no space is a bracket, and among these bytes."""
+
+
+class JsonSource(RawSource):
+    """An open file's path; its rows are lines, also if they are the items of an array in the file."""
+
+    def _whole(self) -> Any:
+        with super()._whole() as stream:
+            start = stream.read(_START_BYTES)
+        is_array = start.removeprefix(_BOM).lstrip(_SPACES).startswith(b"[")
+        return _ArrayLines(super()._whole()) if is_array else super()._whole()
+
+
+class _Marks:
+    """Finds some characters of JSON outside of its texts, and how deep each is nested, a block of the file at a time.
+
+    A character is outside of texts if an even number of quotes stands before it, without those that are escaped.
+    """
+
+    def __init__(self, characters: bytes) -> None:
+        self.depth = 0
+        self._is_mark = np.isin(np.arange(256), list(characters))
+        self._num_quotes = 0
+        self._is_escaped = False
+
+    def feed(self, block: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the places of the marks in the next block, their codes, and the depth after each one."""
+        is_escaped = self._is_escaped and block.startswith((b'"', b"\\"))
+        bare = b" " + block[1:] if is_escaped else block
+        # Of a run of backslashes the pairs go first, so a quote after one that is left belongs to the text.
+        bare = bare.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+        self._is_escaped = bare.endswith(b"\\")
+        codes = np.frombuffer(bare, np.uint8)
+        quotes = np.flatnonzero(codes == ord('"'))
+        places = np.flatnonzero(self._is_mark[codes])
+        places = places[(np.searchsorted(quotes, places) + self._num_quotes) % 2 == 0]
+        depths = self.depth + np.cumsum(_STEPS[codes[places]], dtype=np.int64)
+        self.depth = int(depths[-1]) if len(depths) else self.depth
+        self._num_quotes += len(quotes)
+        return places, codes[places], depths
+
+
+class _ArrayLines(io.RawIOBase):
+    """The items of an array as lines: its brackets become spaces, its commas line feeds, and other line ends spaces."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._marks = _Marks(b"[]{},")
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._stream.read(None if size < 0 else size)
+        if not block:
+            if self._marks.depth:
+                raise DecodingRefused("its array has no end: the file is cut off, or a bracket is missing")
+            return b""
+        places, codes, depths = self._marks.feed(block)
+        lines = bytearray(block.translate(_LINE_OF_ARRAY))
+        outer = np.frombuffer(lines, np.uint8)
+        outer[places[(codes == ord("[")) & (depths == 1)]] = ord(" ")
+        outer[places[(codes == ord("]")) & (depths == 0)]] = ord(" ")
+        outer[places[(codes == ord(",")) & (depths == 1)]] = ord("\n")
+        return bytes(lines)
+
+
+def _text_of(key: bytes) -> str:
+    try:
+        return str(json.loads(key)) if b"\\" in key else key[1:-1].decode()
+    except ValueError:
+        return ""
+
+
+def line_where(source: RawSource, fault: Callable[[object], str]) -> str:
+    """Return the line and fault of the first row that has one."""
+    for number, value in parsed_lines(source):
+        if found := fault(value):
+            return f"line {number}: {found}"
+    return ""
+
+
+def parsed_lines(source: RawSource, marks: re.Pattern[bytes] = _ANYTHING) -> Iterator[tuple[int, Any]]:
+    """Yield the number and value of each line that has a mark, as far as each line is one value of JSON."""
+    for number, line in enumerate(_lines(source), 1):
+        if marks.search(line):
+            with suppress(ValueError, RecursionError):  # no JSON, or too deep for Python's parser
+                yield number, json.loads(line)
+
+
+def _lines(source: RawSource) -> Iterator[bytes]:
+    with source.open() as stream:
+        rest = b""
+        while block := stream.read(BLOCK_BYTES):
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+        yield rest
+
+
+def _no_row(value: object) -> str:
+    return "" if isinstance(value, dict) else f"{json.dumps(value)[:_SHOWN]} is no row: each row is an object of fields"
+
+
+class _KeySearch:
+    """Finds keys that are one of some names in any case, a block of the file at a time.
+
+    A block is parsed only if one of its texts has the length, the first and the last letter of a name.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.keys: dict[bytes, str] = {}
+        self._names = {name.lower() for name in names}
+        self._is_plain = all(map(_PLAIN_NAME.fullmatch, self._names))
+        self._is_sought = np.zeros(_NUM_SHAPES, np.bool_)
+        for name in self._names:
+            self._is_sought[_shapes_of_texts(json.dumps(name).encode())] = True
+        self._end = b""
+
+    def feed(self, block: bytes) -> None:
+        """Look for keys in the next block, and in those that it ends."""
+        if not self._names:
+            return
+        text = self._end + block
+        if self._may_have_key(text):
+            found = ((key, _text_of(key)) for key in set(_JSON_KEY.findall(text)) - self.keys.keys())
+            self.keys.update((key, name) for key, name in found if name.lower() in self._names)
+        self._end = block[-_LONGEST_KEY:]
+
+    def _may_have_key(self, text: bytes) -> bool:
+        if not self._is_plain or _KELVIN in text or (b"\\" in text and _ESCAPED_LETTER.search(text)):
+            return True
+        return bool(self._is_sought[_shapes_of_texts(text)].any())
+
+
+def _shapes_of_texts(text: bytes) -> NDArray[np.int64]:
+    """Return a number for what is between each two quotes, from its length and the letters at its ends in any case."""
+    codes = np.frombuffer(text.lower(), np.uint8)
+    quotes = np.flatnonzero(codes == ord('"'))
+    ends = codes[quotes[:-1] + 1].astype(np.int64) << 8 | codes[quotes[1:] - 1]
+    return (ends ^ np.diff(quotes)) & (_NUM_SHAPES - 1)
+
+
+def check_json(
+    source: RawSource, limits: RawLimits, names: Sequence[str] = (), *, in_all_rows: bool = True
+) -> dict[bytes, str]:
+    """Refuse what Arrow's parser does not survive: deep values, because it recurses, and nulls in place of rows.
+
+    Returns the keys that are one of the names in any case. Unless they are sought `in_all_rows`, those of the first
+    block suffice for a name that it has, and has in no other case; but not for one that several fields have.
+    """
+    marks, size_bytes = _Marks(b"[]{}"), 0
+    with source.open() as file:  # a schema follows from the first block alone
+        first = set(_JSON_KEY.findall(file.read(BLOCK_BYTES)))
+    num_keys = len(first)
+    check_count(num_keys, "columns", limits.columns)
+    num_fields = Counter(name.lower() for name in names)
+    sought = set(num_fields)
+    if sought and not in_all_rows:
+        spelled = {_text_of(key) for key in first}
+        others = {name.lower() for name in spelled.difference(names)}
+        sought -= {name for each in spelled if num_fields[name := each.lower()] == 1} - others
+    search = _KeySearch(sought)
+    with source.open() as file:
+        while block := file.read(BLOCK_BYTES):
+            size_bytes += len(block)
+            if size_bytes > source.allowed_bytes:
+                raise DecodingRefused(f"it has more than {source.allowed_bytes:,} bytes decompressed", "expansion")
+            first_depth = marks.depth
+            places, _, depths = marks.feed(block)
+            lengths = np.diff(places, prepend=0, append=len(block))
+            if depths.max(initial=0) > limits.depth:
+                raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
+            is_outside = np.repeat(np.append(first_depth, depths) <= 0, lengths)  # a surplus } makes it negative
+            if not _BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all():
+                raise DecodingRefused(line_where(source, _no_row) or "it has text between its rows, which are objects")
+            num_rows = int(np.count_nonzero(depths == 0))
+            if num_rows * num_keys > _MAX_BLOCK_CELLS:
+                raise DecodingRefused(
+                    f"{num_rows:,} of its rows in {BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
+                )
+            search.feed(block)
+    return search.keys

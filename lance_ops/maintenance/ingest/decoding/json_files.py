@@ -1,0 +1,141 @@
+"""Decode JSON by Arrow, led by a table's types, and name the line, field and value of what does not fit.
+
+Arrow infers a schema from the first block and reads the file again with it, so that a later field is refused by name
+and does not vanish. A refused file is read once more, line by line, to find the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.json
+import pyarrow.types as pt
+
+from lance_ops.maintenance.ingest.decoding.json_bytes import JsonSource, check_json, line_where, parsed_lines
+from lance_ops.maintenance.ingest.decoding.json_names import as_spelled, fields_of, names_at_any_depth, unknown_field
+from lance_ops.maintenance.ingest.decoding.requests import (
+    DecodingRefused,
+    RawLimits,
+    RawRequest,
+    RawSource,
+    TextReading,
+    check_schema,
+)
+from lance_ops.maintenance.ingest.decoding.text_values import WHOLE_DECIMAL, bad_text, is_list, json_misfit, parsed
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["decode_json"]
+
+
+def decode_json(
+    source: RawSource, request: RawRequest, limits: RawLimits
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of a file of JSON lines, or of one array of rows."""
+    source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes, source.is_cut)
+    names = list(names_at_any_depth(request.lead)) if request.lead is not None and request.any_case else []
+    keys = check_json(source, limits, names, in_all_rows=request.ignore_others)
+    if request.lead is None:
+        with pa.json.open_json(source.open()) as first:
+            schema = wanted = _with_digits(source, first.schema)
+    else:
+        wanted = as_spelled(source, request.lead, keys)
+        schema = pa.schema([pa.field(each.name, _json_type(each.type, request.text)) for each in wanted])
+    check_schema(schema, limits)
+    others = "ignore" if request.ignore_others else "error"
+    parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with pa.json.open_json(source.open(), parse_options=parsing) as reader:
+            yield from reader
+
+    made = pa.schema(_parsed_fields(schema, wanted, request.text))
+    return made, _named(source, schema, wanted, _parsed_batches(batches(), wanted, made, request.text), request)
+
+
+def _with_digits(source: RawSource, schema: pa.Schema) -> pa.Schema:
+    """Return an inferred schema with decimals for whole numbers, of which int64 does not hold one."""
+    if not _holds_floats(schema):
+        return schema
+    rows = [value for _, value in parsed_lines(replace(source, is_cut=True))]
+    return pa.schema(list(_type_with_digits(pa.struct(schema), rows)))
+
+
+def _holds_floats(fields: Iterable[pa.Field]) -> bool:
+    return any(pt.is_float64(each.type) or _holds_floats(fields_of(each.type)) for each in fields)
+
+
+def _type_with_digits(kind: pa.DataType, values: list[Any]) -> pa.DataType:
+    """Return the type with decimals for whole numbers; of fractions, and beyond 38 digits, float64 stays."""
+    if pt.is_struct(kind):
+        rows = [each for each in values if isinstance(each, dict)]
+        return pa.struct(
+            [child.with_type(_type_with_digits(child.type, [row.get(child.name) for row in rows])) for child in kind]
+        )
+    if pt.is_list(kind):
+        items = [item for each in values if isinstance(each, list) for item in each]
+        return pa.list_(kind.value_field.with_type(_type_with_digits(kind.value_type, items)))
+    given = [each for each in values if each is not None]
+    if not pt.is_float64(kind) or not all(isinstance(each, int) for each in given):
+        return kind
+    return WHOLE_DECIMAL if 2**63 <= max(map(abs, given), default=0) < 10**WHOLE_DECIMAL.precision else kind
+
+
+def _parsed_fields(schema: pa.Schema, wanted: pa.Schema, text: TextReading) -> list[pa.Field]:
+    """Return the fields after their text is parsed: a parse of no value shows its type."""
+    return [
+        read.with_type(parsed(pa.array([], read.type), field.type, text).type)
+        for read, field in zip(schema, wanted, strict=True)
+    ]
+
+
+def _parsed_batches(
+    batches: Iterable[pa.RecordBatch], wanted: pa.Schema, made: pa.Schema, text: TextReading
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        columns = [parsed(column, field.type, text) for column, field in zip(batch.columns, wanted, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=made)
+
+
+def _json_type(kind: pa.DataType, text: TextReading) -> pa.DataType:
+    """Return the type as which Arrow reads values of a column of this type."""
+    if pt.is_dictionary(kind):
+        return _json_type(kind.value_type, text)
+    if pt.is_struct(kind):
+        return pa.struct([pa.field(child.name, _json_type(child.type, text)) for child in kind])
+    if is_list(kind):
+        return pa.list_(_json_type(kind.value_type, text))
+    if pt.is_float16(kind):
+        return pa.float32()
+    if pt.is_date(kind) or pt.is_time(kind) or (pt.is_timestamp(kind) and text.timestamp_formats):
+        return pa.string()
+    if pt.is_duration(kind):
+        return pa.int64()
+    if pt.is_fixed_size_binary(kind) or pt.is_binary_view(kind):
+        return pa.binary()
+    return pa.string() if pt.is_string_view(kind) else kind
+
+
+def _named(
+    source: RawSource,
+    schema: pa.Schema,
+    wanted: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    request: RawRequest,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, and name the line of what Arrow refuses."""
+    try:
+        yield from batches
+    except pa.ArrowInvalid as error:
+        if "unexpected field" in str(error):
+            where = line_where(source, lambda row: unknown_field(row, pa.struct(schema), request))
+            raise DecodingRefused(where or "it has a field that is not in the table") from error
+        text = bad_text(error)
+        where = line_where(source, lambda row: json_misfit(row, pa.struct(schema), pa.struct(wanted), text))
+        if not where:
+            raise
+        raise DecodingRefused(where) from error
