@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json
@@ -25,9 +25,6 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     check_schema,
 )
 from lance_ops.maintenance.ingest.decoding.text_values import WHOLE_DECIMAL, bad_text, is_list, json_misfit, parsed
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["decode_json"]
 
