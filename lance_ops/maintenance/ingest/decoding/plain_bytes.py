@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["plain_bytes"]
 
@@ -25,10 +30,8 @@ def _plain_bytes_of(array: pa.Array) -> int:
         return int(array.nbytes) + _repeated(array.dictionary, len(array))
     if pa.types.is_run_end_encoded(kind):
         return _repeated(array.values, len(array))
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        # A view has 16 bytes, and its length is the first four of them.
-        views = np.frombuffer(array.buffers()[1], np.int32)[::4]
-        return int(views[array.offset : array.offset + len(array)].sum(dtype=np.int64))
+    if _is_view(kind):
+        return int(_view_lengths(array).sum(dtype=np.int64))
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         return int(array.nbytes) + _repeated(array.values, pc.sum(pc.list_value_length(array)).as_py() or 0)
     if pa.types.is_map(kind):
@@ -59,13 +62,64 @@ _SHARING = (
 
 
 def _repeated(items: pa.Array, times: int) -> int:
-    """Return the bytes of this many items: of texts as long as the longest one, else of items of the average size."""
+    """Return at most how many bytes this many of the items take: all may be the largest one."""
+    return times * _largest(items)
+
+
+def _largest(items: pa.Array) -> int:
+    """Return at least the bytes of the largest item."""
+    kind = items.type
     if not len(items):
         return 0
-    if pa.types.is_large_binary(items.type) or pa.types.is_large_string(items.type) or _is_text(items.type):
-        return times * (pc.max(pc.binary_length(items)).as_py() or 0)
-    return times * (_plain_bytes_of(items) // len(items))
+    if isinstance(kind, pa.BaseExtensionType):
+        return _largest(items.storage)
+    if _is_view(kind):
+        return int(_view_lengths(items).max(initial=0))
+    if any(has_length(kind) for has_length in _WITH_LENGTH):
+        return pc.max(pc.binary_length(items)).as_py() or 0
+    if pa.types.is_dictionary(kind):
+        return _largest(items.dictionary)
+    if pa.types.is_struct(kind):
+        return sum(_largest(items.field(at)) for at in range(kind.num_fields))
+    if pa.types.is_map(kind):
+        return _longest(items) * (_largest(items.keys) + _largest(items.items))
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _largest(items.values)
+    if any(is_list(kind) for is_list in _LISTS):
+        return _longest(items) * _largest(items.values)
+    if pa.types.is_run_end_encoded(kind):
+        return _largest(items.values)
+    try:
+        return -(-int(kind.bit_width) // 8)
+    except ValueError:
+        return int(items.nbytes) // len(items)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
+def _longest(lists: pa.Array) -> int:
+    if pa.types.is_map(lists.type):
+        return int(np.diff(lists.offsets.to_numpy()).max(initial=0))
+    return pc.max(pc.list_value_length(lists)).as_py() or 0
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _view_lengths(views: pa.Array) -> NDArray[np.int32]:
+    """Return the lengths of texts or bytes that are views. A view has 16 bytes, and its length is the first four."""
+    lengths = np.frombuffer(views.buffers()[1], np.int32)[::4]
+    return lengths[views.offset : views.offset + len(views)]
+
+
+_WITH_LENGTH = (
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
+)
+_LISTS = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)

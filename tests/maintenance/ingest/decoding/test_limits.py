@@ -141,6 +141,11 @@ def bombs(folder: Path) -> dict[str, tuple[Path, RawLimits]]:
     text = "x" * 100_000
     shared = pa.DictionaryArray.from_arrays(pa.array(np.zeros(MANY, np.int8)), pa.array([text]))
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([MANY], pa.int32()), pa.array([text]))
+    short_but_one = pa.array([*([["y"]] * 1000), [text] * 10])
+    to_long_one = pa.array(np.full(100_000, 1000, np.int16))
+    listed = pa.DictionaryArray.from_arrays(to_long_one, short_but_one)
+    many_views = pa.array([*["y"] * 1000, text], pa.string_view())
+    viewed = pa.RunEndEncodedArray.from_arrays(pa.array([*range(1, 1001), 100_000], pa.int32()), many_views)
     view = np.array([len(text), int.from_bytes(b"xxxx", "little"), 0, 0], np.int32)  # the last two: buffer and offset
     all_views = pa.py_buffer(np.tile(view, 100_000))
     views = pa.Array.from_buffers(pa.string_view(), 100_000, [None, all_views, pa.py_buffer(text.encode())])
@@ -177,6 +182,8 @@ def bombs(folder: Path) -> dict[str, tuple[Path, RawLimits]]:
             write_parquet(folder / "17.parquet", pa.table({"a": np.zeros(50 * 1024**2)})),
             RawLimits(expansion=1),
         ),
+        "expansion of a dictionary of lists": (write_ipc(folder / "21.arrow", pa.table({"a": listed})), RawLimits()),
+        "expansion of runs of views": (write_ipc(folder / "22.arrow", pa.table({"a": viewed})), RawLimits()),
         "file_bytes of any file": (write(folder / "18.csv", b"a\n1\n"), RawLimits(file_bytes=3)),
     }
 
