@@ -142,16 +142,29 @@ def test_a_file_whose_listed_size_is_beyond_the_limit_is_refused_unread(
     assert store.num_bytes == 0
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.csv"])
-def test_a_first_row_longer_than_what_is_read_of_a_text_is_refused(
+LONG_ROWS = {"a.json": b'{"n": 1, "s": "%b"}\n{"n": 2}\n', "a.csv": b"n,s\n1,%b\n2,\n"}
+
+
+@pytest.mark.parametrize("name", LONG_ROWS)
+def test_a_schema_is_told_by_a_first_row_that_is_longer_than_the_part(
+    stored: Callable[[bytes], CountingFileSystem], name: str
+) -> None:
+    content = LONG_ROWS[name] % (b"x" * 9 * MIB)
+    stored(content)
+    with RawReader({}, RawReading(isolated=False)) as reader:
+        schema = reader.schema(RawFile(f"s3://in/{name}", len(content), "t"))
+    assert schema == pa.schema([("n", pa.int64()), ("s", pa.string())])
+
+
+@pytest.mark.parametrize("name", LONG_ROWS)
+def test_a_first_row_longer_than_a_row_may_be_is_refused(
     stored: Callable[[bytes], CountingFileSystem], name: str
 ) -> None:
     content = b'{"s": "' + b"1" * 9 * MIB + b'"}\n'
     stored(content)
-    with (
-        RawReader({}, RawReading(isolated=False)) as reader,
-        pytest.raises(RawFileRefused, match="its first 2,097,152 bytes have no line end; put each row on a line"),
-    ):
+    reason = "its first 4,194,304 bytes have no line end; put each row on a line; raw.limits.row_bytes is 3,145,728"
+    limited = RawReading(RawLimits(row_bytes=3 * MIB), isolated=False)
+    with RawReader({}, limited) as reader, pytest.raises(RawFileTooLarge, match=reason):
         reader.schema(RawFile(f"s3://in/{name}", len(content), "t"))
 
 

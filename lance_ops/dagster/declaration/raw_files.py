@@ -27,6 +27,9 @@ class RawFileLimits(DeclaredModel):
     expansion: int = Field(
         default=1000, ge=1, description="Decoded bytes for each stored byte; 256 MiB are always allowed."
     )
+    row_bytes: int = Field(
+        default=64 * 1024**2, ge=1, le=1024**3, description="The bytes of one row of CSV or JSON, decompressed."
+    )
     memory_bytes: int = Field(
         default=2 * 1024**3, ge=64 * 1024**2, description="What an isolated file may take at once."
     )

@@ -24,6 +24,9 @@ _COPIED_BYTES = 4 * 1024**2
 _START_BYTES = 4 * CUT_BYTES
 """No encoding takes more than four bytes for a character of ASCII, and compressed text is shorter."""
 
+_ENOUGH_LINES = 2
+"""The names of CSV and a row of it."""
+
 _TAIL_BYTES = 1024**2
 _LONGEST_FOOTER = 64 * 1024**2
 _END_BYTES = {"parquet": (4, b"PAR1"), "ipc": (4, b"ARROW1")}
@@ -71,7 +74,10 @@ class StoredFile:
         _check_size(self.size_bytes, limits)
         takes_ranges = not self.uri.lower().startswith(("http:", "https:"))
         if takes_ranges and request.kind in ("csv", "json") and self.size_bytes > _START_BYTES:
-            target.write(self._bytes(0, _START_BYTES))
+            start = self._bytes(0, _START_BYTES)
+            if start.count(b"\n") < _ENOUGH_LINES and not start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+                start += self._bytes(_START_BYTES, _START_BYTES + limits.row_bytes)  # its first rows are long
+            target.write(start)
             target.flush()
             return replace(request, is_cut=True)
         has_footer = takes_ranges and request.kind in _END_BYTES and self.size_bytes > _TAIL_BYTES

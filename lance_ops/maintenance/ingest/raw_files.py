@@ -356,12 +356,13 @@ def _listed(path: str, status: os.stat_result, folder: str) -> ListedFile:
 
 
 def raw_format(uri: str) -> tuple[str, str | None]:
-    """Return a raw file's format and compression, in Arrow's words, by its ending.
+    """Return a raw file's format and compression, in Arrow's words, by its ending in any case.
 
     Raises `RawFileRefused` for an unknown ending, and for compressed files that are not text.
     """
-    compression = next((name for ending, name in _COMPRESSIONS.items() if uri.endswith(ending)), None)
-    inner = uri if compression is None else uri.rpartition(".")[0]
+    lowered = uri.lower()
+    compression = next((name for ending, name in _COMPRESSIONS.items() if lowered.endswith(ending)), None)
+    inner = lowered if compression is None else lowered.rpartition(".")[0]
     for ending, name in _FORMATS.items():
         if inner.endswith(ending) and (compression is None or name in _TEXT):
             return name, compression

@@ -7,7 +7,7 @@ library, up to the line of that value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +15,16 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.types as pt
 
-from lance_ops.maintenance.ingest.decoding.csv_rows import line_where, other_delimiter, read_header, set_delimiter
+from lance_ops.maintenance.ingest.decoding.csv_bytes import WatchedCsv
+from lance_ops.maintenance.ingest.decoding.csv_rows import (
+    check_quotes,
+    line_where,
+    other_delimiter,
+    read_header,
+    set_delimiter,
+)
 from lance_ops.maintenance.ingest.decoding.requests import (
+    BLOCK_BYTES,
     DecodingRefused,
     RawLimits,
     RawRequest,
@@ -35,6 +43,7 @@ from lance_ops.maintenance.ingest.decoding.text_values import (
 
 __all__ = ["NO_UTF8", "decode_csv"]
 
+_LONG_ROW = "straddling object straddles two block boundaries"
 _BAD_CELL = re.compile(r"In CSV column #(\d+): CSV conversion error to (.+?): (.*)", re.DOTALL)
 _BAD_ROW = re.compile(r"Expected (\d+) columns, got (\d+)")
 NO_UTF8 = "a cell is not UTF-8: set the file's encoding, such as cp1252"
@@ -53,23 +62,110 @@ def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tup
             raise DecodingRefused(
                 f"column {name!r} is {kind} in the table, and a cell of CSV holds one value: use JSON lines or Parquet"
             )
-    are_given = not text.header or text.distinct_names
-    convert = pa.csv.ConvertOptions(
-        include_columns=[name for name in names if name in types] if request.ignore_others else None,
-        decimal_point=text.decimal_point,
-    )
-    if text.null_values is not None:
-        convert.null_values = ["", *text.null_values]
+    arrow = _ArrowCsv(source, request, limits, names, num_header_rows)
+    arrow.open({name: _cell_type(kind, text) for name, kind in types.items()})
+    if request.lead is None:
+        given = {each.name: each.type for each in arrow.schema if pt.is_float64(each.type)}
+        if arrow.has_hexadecimal:
+            given |= {each.name: each.type for each in arrow.schema if pt.is_integer(each.type)}
+        if given or text.date_formats or text.timestamp_formats or text.thousands:
+            arrow.open(dict.fromkeys(given, pa.string()))
+            types = _types_by_form(arrow.first(), text, given)
+            arrow.open({name: _cell_type(kind, text) for name, kind in types.items()})
+    fields = [each.with_type(_parsed_type(each.type, types.get(each.name, each.type))) for each in arrow.schema]
+    schema = pa.schema(fields)
+    return schema, _batches(arrow, schema, source, text, names)
 
-    def opened() -> Any:
-        convert.column_types = {name: _cell_type(kind, text) for name, kind in types.items()}
-        return pa.csv.open_csv(
-            source.open(),
+
+class _ArrowCsv:
+    """Arrow's reader of a file.
+
+    It opens the file again for a row that is longer than a block, and for a number that Arrow would misread. Then it
+    goes on behind the rows that it has given.
+    """
+
+    def __init__(
+        self, source: RawSource, request: RawRequest, limits: RawLimits, names: Sequence[str], num_header_rows: int
+    ) -> None:
+        self._source, self._request, self._limits, self._names = source, request, limits, names
+        self._num_header_rows = num_header_rows
+        self._block_bytes = min(BLOCK_BYTES, limits.row_bytes)
+        self._reader: Any
+        self._watched: WatchedCsv
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow reads them."""
+        return self._reader.schema
+
+    @property
+    def has_hexadecimal(self) -> bool:
+        """Whether something like 0x1F is among the bytes of the batches so far, in any column."""
+        return self._watched.has_hexadecimal
+
+    def open(self, types: Mapping[str, pa.DataType]) -> None:
+        """Begin with the first row; columns without a type get one by inference."""
+        while True:
+            try:
+                self._open(types)
+                return
+            except pa.ArrowInvalid as error:
+                self._lengthen_block(error)
+
+    def first(self) -> pa.RecordBatch | None:
+        """Return the first batch, if there is one."""
+        try:
+            return next(self._reader, None)
+        except pa.ArrowInvalid as error:
+            _refuse(error, self._source, self._request, self._names)
+            raise
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows. Columns of whole numbers become text from the first hexadecimal number on."""
+        types = {each.name: each.type for each in self.schema}
+        num_rows = num_to_skip = 0
+        while True:
+            try:
+                batch = next(self._reader, None)
+            except pa.ArrowInvalid as error:
+                self._lengthen_block(error)
+                self.open(types)
+                num_to_skip = num_rows
+                continue
+            if self.has_hexadecimal and any(map(pt.is_integer, types.values())):
+                types = {name: pa.string() if pt.is_integer(kind) else kind for name, kind in types.items()}
+                self.open(types)
+                num_to_skip = num_rows
+                continue
+            if batch is None:
+                break
+            num_skipped = min(num_to_skip, batch.num_rows)
+            num_to_skip -= num_skipped
+            num_rows += batch.num_rows - num_skipped
+            yield batch.slice(num_skipped)
+        self._check_quotes()
+
+    def _open(self, types: Mapping[str, pa.DataType]) -> None:
+        text, names = self._request.text, self._names
+        are_given = not text.header or text.distinct_names
+        convert = pa.csv.ConvertOptions(
+            column_types=types,
+            include_columns=self._included(),
+            decimal_point=text.decimal_point,
+        )
+        if text.null_values is not None:
+            convert.null_values = ["", *text.null_values]
+        has_integers = self._request.lead is None or any(map(pt.is_integer, types.values()))
+        quote = "" if text.escape else text.quote
+        self._watched = WatchedCsv(self._source.open(), quote, seeks_hexadecimal=has_integers)
+        self._reader = pa.csv.open_csv(
+            self._watched,
             read_options=pa.csv.ReadOptions(
+                block_size=self._block_bytes,
                 skip_rows=text.skip_lines,
-                column_names=names or None if are_given else None,
-                skip_rows_after_names=num_header_rows if are_given else 0,
-                autogenerate_column_names=not text.header and request.names is None,
+                column_names=list(names) or None if are_given else None,
+                skip_rows_after_names=self._num_header_rows if are_given else 0,
+                autogenerate_column_names=not text.header and self._request.names is None,
             ),
             parse_options=pa.csv.ParseOptions(
                 delimiter=text.delimiter,
@@ -80,27 +176,36 @@ def decode_csv(source: RawSource, request: RawRequest, limits: RawLimits) -> tup
             convert_options=convert,
         )
 
-    reader = _named(opened, source, text, names)
-    if request.lead is None:
-        types = {each.name: pa.string() for each in reader.schema if pt.is_float64(each.type)}
-        if types or text.date_formats or text.timestamp_formats or text.thousands:
-            first = _named(opened, source, text, names)
-            types = _types_by_form(_named(lambda: next(first, None), source, text, names), text, tuple(types))
-            reader = _named(opened, source, text, names)
-    fields = [each.with_type(_parsed_type(each.type, types.get(each.name, each.type))) for each in reader.schema]
-    schema = pa.schema(fields)
-    return schema, _batches(reader, schema, source, text, names)
+    def _included(self) -> list[str] | None:
+        lead = self._request.lead
+        if lead is None or not self._request.ignore_others:
+            return None
+        known = set(lead.names)
+        return [name for name in self._names if name in known]
+
+    def _lengthen_block(self, error: pa.ArrowInvalid) -> None:
+        """Make blocks longer if a row did not fit into one; otherwise name the line of what Arrow refused."""
+        most = self._limits.row_bytes
+        if _LONG_ROW not in str(error):
+            self._check_quotes()
+            _refuse(error, self._source, self._request, self._names)
+            raise error
+        if self._block_bytes >= most:
+            self._check_quotes()
+            raise DecodingRefused(f"it has a row of more than {most:,} bytes", "row_bytes") from error
+        self._block_bytes = min(4 * self._block_bytes, most)
+
+    def _check_quotes(self) -> None:
+        if self._watched.has_doubtful_quotes:
+            check_quotes(self._source, self._request.text)
 
 
 def _batches(
-    reader: Any, schema: pa.Schema, source: RawSource, text: TextReading, names: Sequence[str]
+    arrow: _ArrowCsv, schema: pa.Schema, source: RawSource, text: TextReading, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     in_others = _null_cells(text)
     in_texts = [*(text.null_values or ()), *([""] if text.empty_as_null else [])]
-    while True:
-        batch = _named(lambda: next(reader, None), source, text, names)
-        if batch is None:
-            return
+    for batch in arrow.batches():
         columns = []
         for column, wanted in zip(batch.columns, schema, strict=True):
             nulls = in_texts if column.type == _value_type(wanted.type) else in_others
@@ -110,7 +215,7 @@ def _batches(
             try:
                 columns.append(parsed(column, wanted.type, text))
             except pa.ArrowInvalid as error:
-                at = list(names).index(wanted.name)
+                at = (list(names) or schema.names).index(wanted.name)
                 raise _bad_cell(source, text, names, at, wanted.type, error) from error
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -120,11 +225,13 @@ def _null_cells(text: TextReading) -> list[str]:
     return ["", *(pa.csv.ConvertOptions().null_values if text.null_values is None else text.null_values)]
 
 
-def _types_by_form(batch: pa.RecordBatch | None, text: TextReading, floats: Sequence[str]) -> dict[str, pa.DataType]:
-    """Return types for text columns of the first batch, of which Arrow would read those of `floats` as float64.
+def _types_by_form(
+    batch: pa.RecordBatch | None, text: TextReading, given: Mapping[str, pa.DataType]
+) -> dict[str, pa.DataType]:
+    """Return types for text columns of the first batch, of which Arrow would read some as the numbers in `given`.
 
     A column whose cells all have one declared form, or are null, gets the form's type. Whole numbers beyond int64 get a
-    type that keeps their digits.
+    type that keeps their digits, and hexadecimal numbers stay text.
     """
     found: dict[str, pa.DataType] = {}
     nulls = pa.array(_null_cells(text), pa.string())
@@ -138,8 +245,10 @@ def _types_by_form(batch: pa.RecordBatch | None, text: TextReading, floats: Sequ
         if not pt.is_string(column.type):
             continue
         cells = column.filter(pc.invert(pc.is_in(column, value_set=nulls)))
-        kinds = [pa.float64()] if name in floats else [kind for form, kind in forms if form and len(cells)]
+        kinds = [given[name]] if name in given else [kind for form, kind in forms if form and len(cells)]
         kind = next((each for each in kinds if _fits(cells, each, text)), None)
+        if kind is None and name in given and pt.is_integer(given[name]):
+            kind = pa.string()
         if kind is not None:
             found[name] = _type_of_numbers(cells, text) if kind == pa.float64() else kind
     return found
@@ -194,21 +303,20 @@ def _parsed_type(read: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     return wanted if holds_text_to_parse(read, wanted) else read
 
 
-def _named(read: Callable[[], Any], source: RawSource, text: TextReading, names: Sequence[str]) -> Any:
-    """Call `read`, and name the line of the row or cell that Arrow refuses."""
-    try:
-        return read()
-    except pa.ArrowInvalid as error:
-        cell, row = _BAD_CELL.search(str(error)), _BAD_ROW.search(str(error))
-        if cell is not None:
-            raise _bad_cell(source, text, names, int(cell[1]), cell[2], error) from error
-        if row is not None:
-            line = line_where(source, text, lambda cells: len(cells) != int(row[1]))
-            other = other_delimiter(names, text)
-            hint = f": {set_delimiter(other)}" if other else ""
-            first = "the header" if text.header else "the first row"
-            raise DecodingRefused(f"{line}it has {row[2]} cells, and {first} has {row[1]}{hint}") from error
-        raise
+def _refuse(error: pa.ArrowInvalid, source: RawSource, request: RawRequest, names: Sequence[str]) -> None:
+    """Refuse the row or the cell that Arrow's error is about, with its line; do nothing for another error."""
+    text = request.text
+    cell, row = _BAD_CELL.search(str(error)), _BAD_ROW.search(str(error))
+    if cell is not None:
+        raise _bad_cell(source, text, names, int(cell[1]), cell[2], error) from error
+    if row is not None:
+        line = line_where(source, text, lambda cells: len(cells) != int(row[1]))
+        other = other_delimiter(names, text)
+        hint = f": {set_delimiter(other)}" if other else ""
+        wanted = f"the header has {row[1]}" if text.header else f"the first row has {row[1]}"
+        if request.names is not None:
+            wanted = f"{row[1]} names are declared"
+        raise DecodingRefused(f"{line}it has {row[2]} cells, and {wanted}{hint}") from error
 
 
 def _bad_cell(

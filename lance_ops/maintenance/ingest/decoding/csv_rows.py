@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -21,7 +21,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     check_count,
 )
 
-__all__ = ["distinct_names", "line_where", "other_delimiter", "read_header", "set_delimiter"]
+__all__ = ["check_quotes", "distinct_names", "line_where", "other_delimiter", "read_header", "set_delimiter"]
 
 _DELIMITERS = ",;\t|"
 _ROWS_OF_PROOF = 5
@@ -34,9 +34,11 @@ def read_header(source: RawSource, text: TextReading, limits: RawLimits) -> tupl
         start = stream.read(BLOCK_BYTES)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DecodingRefused("it is UTF-16: set the file's encoding to utf-16")
+    if len(start) == BLOCK_BYTES and b"\n" not in start and b"\r" not in start:
+        raise DecodingRefused(f"its first {BLOCK_BYTES:,} bytes have no line end; put each row on a line")
     decoded = start.decode("utf-8-sig", "replace")
     try:
-        rows = enumerate(_rows(_after_skipped(io.StringIO(decoded, newline=""), text), text), 1)
+        rows = enumerate(_rows(_after_skipped(io.StringIO(decoded, newline=""), text), text, source.row_bytes), 1)
         num_rows, names = next(((number, cells) for number, cells in rows if cells), (0, []))
     except csv.Error as error:
         raise DecodingRefused(f"its header cannot be read: {error}") from error
@@ -69,14 +71,15 @@ def _after_skipped(lines: Any, text: TextReading) -> Any:
     return lines
 
 
-def _rows(lines: Any, text: TextReading) -> Any:
-    csv.field_size_limit(BLOCK_BYTES)
+def _rows(lines: Iterable[str], text: TextReading, cell_bytes: int, *, strict: bool = False) -> Any:
+    csv.field_size_limit(cell_bytes)
     return csv.reader(
         lines,
         delimiter=text.delimiter,
         quotechar=text.quote or None,
         quoting=csv.QUOTE_MINIMAL if text.quote else csv.QUOTE_NONE,
         escapechar=text.escape or None,
+        strict=strict,
     )
 
 
@@ -109,7 +112,7 @@ def _check_delimiter(start: str, text: TextReading, names: Sequence[str], num_ro
 
 
 def _first_rows(start: str, text: TextReading, num_rows: int) -> list[list[str]]:
-    return list(islice(_rows(_after_skipped(io.StringIO(start, newline=""), text), text), num_rows))
+    return list(islice(_rows(_after_skipped(io.StringIO(start, newline=""), text), text, BLOCK_BYTES), num_rows))
 
 
 def line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]], bool]) -> str:
@@ -119,11 +122,49 @@ def line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]
     return ""
 
 
+def check_quotes(source: RawSource, text: TextReading) -> None:
+    """Refuse a quote that is not closed, and one that closes a cell before its end, with the line."""
+    seen: deque[str] = deque(maxlen=1)
+
+    def kept(lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            seen.append(line)
+            yield line
+
+    with source.open() as stream:
+        rows = _rows(kept(_after_skipped(_decoded(stream), text)), text, source.row_bytes, strict=True)
+        num_lines = 0  # of the rows that are complete
+        try:
+            for _ in rows:
+                num_lines = rows.line_num
+        except csv.Error as error:
+            first, last = (text.skip_lines + number for number in (num_lines + 1, rows.line_num))
+            if "end of data" in str(error):
+                raise DecodingRefused(
+                    f"line {first}: a quote is not closed up to the end of the file; mend the file, or, if its quotes "
+                    "are text, set quote to an empty text (raw.text.quote, --quote)"
+                ) from error
+            if "limit" in str(error):
+                raise DecodingRefused(
+                    f"line {first}: a cell has more than {source.row_bytes:,} bytes, or its quote is not closed",
+                    "row_bytes",
+                ) from error
+            remedy = "double the quotes within a cell"
+            if f"\\{text.quote}" in seen[-1]:
+                remedy = "set escape to '\\' (raw.text.escape, --escape)"
+            raise DecodingRefused(
+                f"line {last}: a quote ends a cell, and more of the cell stands behind it: {remedy}"
+            ) from error
+
+
+def _decoded(stream: Any) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+
+
 def _lines(source: RawSource, text: TextReading, *, skip_header: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows, each with the number of its last line; empty lines are no rows."""
     with source.open() as stream:
-        lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-        rows = _rows(_after_skipped(lines, text), text)
+        rows = _rows(_after_skipped(_decoded(stream), text), text, source.row_bytes)
         try:
             for cells in rows:
                 if cells and not skip_header:

@@ -69,7 +69,7 @@ def decode(descriptor: int, request: RawRequest, limits: RawLimits) -> Decoded:
             raise DecodingRefused(f"it has {size_bytes:,} bytes", "file_bytes")
         allowed_bytes = limits.decoded_bytes(size_bytes)
         path, encoding = f"/dev/fd/{descriptor}", request.text.encoding
-        source = RawSource(path, request.compression, encoding, allowed_bytes, request.is_cut)
+        source = RawSource(path, request.compression, encoding, allowed_bytes, request.is_cut, limits.row_bytes)
         found = _DECODERS[request.kind](source, request, limits)
         check_schema(found.schema, limits)
     return found._replace(batches=_counted(found.batches, allowed_bytes, limits))

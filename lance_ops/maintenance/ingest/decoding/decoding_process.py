@@ -26,6 +26,7 @@ import pyarrow.ipc
 
 from lance_ops.core import local_times
 from lance_ops.maintenance.ingest.decoding import (
+    csv_bytes,
     csv_files,
     csv_rows,
     decoder,
@@ -53,6 +54,7 @@ DECODING_MODULES = (
     requests,
     text_values,
     csv_rows,
+    csv_bytes,
     csv_files,
     json_bytes,
     json_names,

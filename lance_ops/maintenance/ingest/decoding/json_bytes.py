@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["JsonSource", "check_json", "line_where", "parsed_lines"]
+__all__ = ["JsonSource", "broken_line", "check_json", "line_where", "parsed_lines"]
 
 _MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row lacks
 _SHOWN = 100
@@ -148,11 +148,55 @@ def parsed_lines(source: RawSource, marks: re.Pattern[bytes] = _ANYTHING) -> Ite
 
 def _lines(source: RawSource) -> Iterator[bytes]:
     with source.open() as stream:
-        rest = b""
+        rest: list[bytes] = []  # of a line that is longer than a block
         while block := stream.read(BLOCK_BYTES):
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-        yield rest
+            first, *others = block.split(b"\n")
+            rest.append(first)
+            if others:
+                yield b"".join(rest)
+                yield from others[:-1]
+                rest = others[-1:]
+        yield b"".join(rest)
+
+
+def broken_line(source: RawSource) -> str:
+    """Return the first line that is no JSON, with what is wrong; an empty text if there is none."""
+    lines = enumerate(_lines(source), 1)
+    for number, line in lines:
+        try:
+            _check_values(line.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            return f"line {number}: it is not UTF-8: set the file's encoding, such as cp1252"
+        except ValueError as error:
+            fault = f"{error.msg}, character {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+            is_last = not any(each.strip() for _, each in lines)
+            hint = "; the file may be cut off" if is_last else ""
+            return f"line {number}: it is no JSON ({fault}){hint}"
+        except RecursionError:  # too deep for Python's parser
+            continue
+    return ""
+
+
+def _check_values(line: str) -> None:
+    """Raise `ValueError` unless a line is values of JSON."""
+    line = line.rstrip()
+    at = _next_value(line, 0)
+    while at < len(line):
+        _, at = _STRICT_JSON.raw_decode(line, at)
+        at = _next_value(line, at)
+
+
+def _next_value(line: str, at: int) -> int:
+    return len(line) - len(line[at:].lstrip())
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise ValueError(f"the field {json.dumps(name)} is there {count} times")
+
+
+_STRICT_JSON = json.JSONDecoder(object_pairs_hook=_refuse_repeated)
 
 
 def _no_row(value: object) -> str:
@@ -198,17 +242,29 @@ def _shapes_of_texts(text: bytes) -> NDArray[np.int64]:
     return (ends ^ np.diff(quotes)) & (_NUM_SHAPES - 1)
 
 
+class CheckedJson(NamedTuple):
+    """The keys that are one of some names in any case, and how long a block must be to hold each row."""
+
+    keys: dict[bytes, str]
+    block_bytes: int
+
+
 def check_json(
-    source: RawSource, limits: RawLimits, names: Sequence[str] = (), *, in_all_rows: bool = True
-) -> dict[bytes, str]:
+    source: RawSource,
+    limits: RawLimits,
+    names: Sequence[str] = (),
+    *,
+    in_all_rows: bool = True,
+    block_bytes: int = BLOCK_BYTES,
+) -> CheckedJson:
     """Refuse what Arrow's parser does not survive: deep values, because it recurses, and nulls in place of rows.
 
-    Returns the keys that are one of the names in any case. Unless they are sought `in_all_rows`, those of the first
+    Finds the keys that are one of the names in any case. Unless they are sought `in_all_rows`, those of the first
     block suffice for a name that it has, and has in no other case; but not for one that several fields have.
     """
-    marks, size_bytes = _Marks(b"[]{}"), 0
+    marks, size_bytes, row_bytes, longest_bytes = _Marks(b"[]{}"), 0, 0, 0
     with source.open() as file:  # a schema follows from the first block alone
-        first = set(_JSON_KEY.findall(file.read(BLOCK_BYTES)))
+        first = set(_JSON_KEY.findall(file.read(block_bytes)))
     num_keys = len(first)
     check_count(num_keys, "columns", limits.columns)
     num_fields = Counter(name.lower() for name in names)
@@ -237,4 +293,13 @@ def check_json(
                     f"{num_rows:,} of its rows in {BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
                 )
             search.feed(block)
-    return search.keys
+            line_end = block.find(b"\n")
+            row_bytes += len(block) if line_end < 0 else line_end
+            longest_bytes = max(longest_bytes, row_bytes)
+            if longest_bytes > limits.row_bytes:
+                raise DecodingRefused(f"it has a row of more than {limits.row_bytes:,} bytes", "row_bytes")
+            if line_end >= 0:
+                row_bytes = len(block) - block.rfind(b"\n") - 1
+    if longest_bytes > block_bytes:  # then the first block has more keys
+        return check_json(source, limits, names, in_all_rows=in_all_rows, block_bytes=longest_bytes)
+    return CheckedJson(search.keys, block_bytes)

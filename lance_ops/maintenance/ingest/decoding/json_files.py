@@ -6,6 +6,7 @@ and does not vanish. A refused file is read once more, line by line, to find the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,13 @@ import pyarrow as pa
 import pyarrow.json
 import pyarrow.types as pt
 
-from lance_ops.maintenance.ingest.decoding.json_bytes import JsonSource, check_json, line_where, parsed_lines
+from lance_ops.maintenance.ingest.decoding.json_bytes import (
+    JsonSource,
+    broken_line,
+    check_json,
+    line_where,
+    parsed_lines,
+)
 from lance_ops.maintenance.ingest.decoding.json_names import as_spelled, fields_of, names_at_any_depth, unknown_field
 from lance_ops.maintenance.ingest.decoding.requests import (
     DecodingRefused,
@@ -28,17 +35,20 @@ from lance_ops.maintenance.ingest.decoding.text_values import WHOLE_DECIMAL, bad
 
 __all__ = ["decode_json"]
 
+_OFFSET = re.compile(r"[T ][\d:.]+(?:Z|[+-]\d\d(?::?\d\d)?)$")
+"""The end of a moment of ISO 8601 that has an offset."""
+
 
 def decode_json(
     source: RawSource, request: RawRequest, limits: RawLimits
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of a file of JSON lines, or of one array of rows."""
-    source = JsonSource(source.path, source.compression, source.encoding, source.allowed_bytes, source.is_cut)
+    source = JsonSource(**vars(source))
     names = list(names_at_any_depth(request.lead)) if request.lead is not None and request.any_case else []
-    keys = check_json(source, limits, names, in_all_rows=request.ignore_others)
+    keys, block_bytes = check_json(source, limits, names, in_all_rows=request.ignore_others)
+    reading = pa.json.ReadOptions(block_size=block_bytes)
     if request.lead is None:
-        with pa.json.open_json(source.open()) as first:
-            schema = wanted = _with_digits(source, first.schema)
+        schema = wanted = _exact(source, _inferred(source, reading))
     else:
         wanted = as_spelled(source, request.lead, keys)
         schema = pa.schema([pa.field(each.name, _json_type(each.type, request.text)) for each in wanted])
@@ -47,39 +57,74 @@ def decode_json(
     parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with pa.json.open_json(source.open(), parse_options=parsing) as reader:
+        with pa.json.open_json(source.open(), reading, parsing) as reader:
             yield from reader
 
     made = pa.schema(_parsed_fields(schema, wanted, request.text))
     return made, _named(source, schema, wanted, _parsed_batches(batches(), wanted, made, request.text), request)
 
 
-def _with_digits(source: RawSource, schema: pa.Schema) -> pa.Schema:
-    """Return an inferred schema with decimals for whole numbers, of which int64 does not hold one."""
-    if not _holds_floats(schema):
+def _inferred(source: RawSource, reading: pa.json.ReadOptions) -> pa.Schema:
+    try:
+        with pa.json.open_json(source.open(), reading) as first:
+            return first.schema
+    except pa.ArrowInvalid as error:
+        where = broken_line(source)
+        if not where:
+            raise
+        raise DecodingRefused(where) from error
+
+
+def _exact(source: RawSource, schema: pa.Schema) -> pa.Schema:
+    """Return an inferred schema with types that keep what Arrow's lose: digits of whole numbers, offsets of moments."""
+    if not _holds_doubtful(schema):
         return schema
-    rows = [value for _, value in parsed_lines(replace(source, is_cut=True))]
-    return pa.schema(list(_type_with_digits(pa.struct(schema), rows)))
+    return pa.schema(list(_exact_type(pa.struct(schema), list(parsed_lines(replace(source, is_cut=True))))))
 
 
-def _holds_floats(fields: Iterable[pa.Field]) -> bool:
-    return any(pt.is_float64(each.type) or _holds_floats(fields_of(each.type)) for each in fields)
+def _holds_doubtful(fields: Iterable[pa.Field]) -> bool:
+    return any(
+        pt.is_float64(each.type) or pt.is_timestamp(each.type) or _holds_doubtful(fields_of(each.type))
+        for each in fields
+    )
 
 
-def _type_with_digits(kind: pa.DataType, values: list[Any]) -> pa.DataType:
-    """Return the type with decimals for whole numbers; of fractions, and beyond 38 digits, float64 stays."""
+def _exact_type(kind: pa.DataType, values: list[tuple[int, Any]], path: str = "") -> pa.DataType:
+    """Return a type that keeps what the values say; each value has the number of its line.
+
+    Whole numbers beyond int64 are decimals, and float64 with more than 38 digits. Moments that all have an offset are
+    of UTC. Refuses moments of which some have an offset.
+    """
     if pt.is_struct(kind):
-        rows = [each for each in values if isinstance(each, dict)]
-        return pa.struct(
-            [child.with_type(_type_with_digits(child.type, [row.get(child.name) for row in rows])) for child in kind]
-        )
+        rows = [(line, each) for line, each in values if isinstance(each, dict)]
+        fields = []
+        for child in kind:
+            below = f"{path}.{child.name}" if path else child.name
+            items = [(line, row.get(child.name)) for line, row in rows]
+            fields.append(child.with_type(_exact_type(child.type, items, below)))
+        return pa.struct(fields)
     if pt.is_list(kind):
-        items = [item for each in values if isinstance(each, list) for item in each]
-        return pa.list_(kind.value_field.with_type(_type_with_digits(kind.value_type, items)))
-    given = [each for each in values if each is not None]
+        items = [(line, item) for line, each in values if isinstance(each, list) for item in each]
+        return pa.list_(kind.value_field.with_type(_exact_type(kind.value_type, items, path)))
+    if pt.is_timestamp(kind):
+        return _exact_moments(kind, [(line, each) for line, each in values if isinstance(each, str)], path)
+    given = [each for _, each in values if each is not None]
     if not pt.is_float64(kind) or not all(isinstance(each, int) for each in given):
         return kind
     return WHOLE_DECIMAL if 2**63 <= max(map(abs, given), default=0) < 10**WHOLE_DECIMAL.precision else kind
+
+
+def _exact_moments(kind: pa.DataType, texts: list[tuple[int, str]], path: str) -> pa.DataType:
+    zoned = [line for line, text in texts if _OFFSET.search(text)]
+    if not zoned:
+        return kind
+    if len(zoned) == len(texts):
+        return pa.timestamp(kind.unit, "UTC")
+    line, text = next((line, text) for line, text in texts if not _OFFSET.search(text))
+    raise DecodingRefused(
+        f"line {line}: column {path!r}: {text!r} has no offset, and line {zoned[0]} has a moment with one; "
+        "mend the file, or declare the column's type, by write.columns (--schema)"
+    )
 
 
 def _parsed_fields(schema: pa.Schema, wanted: pa.Schema, text: TextReading) -> list[pa.Field]:
@@ -130,9 +175,9 @@ def _named(
     except pa.ArrowInvalid as error:
         if "unexpected field" in str(error):
             where = line_where(source, lambda row: unknown_field(row, pa.struct(schema), request))
-            raise DecodingRefused(where or "it has a field that is not in the table") from error
+            raise DecodingRefused(where or broken_line(source) or "it has a field that is not in the table") from error
         text = bad_text(error)
         where = line_where(source, lambda row: json_misfit(row, pa.struct(schema), pa.struct(wanted), text))
-        if not where:
+        if not (where or (where := broken_line(source))):
             raise
         raise DecodingRefused(where) from error

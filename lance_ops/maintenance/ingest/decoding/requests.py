@@ -28,14 +28,20 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 1024**2
-"""Arrow's own: a row of CSV or JSON must fit into it."""
+"""Arrow's own: so many bytes of CSV or JSON become a batch, unless a row is longer."""
 
 START_BYTES = 256 * 1024
 """A guess of how text is written reads this many decompressed bytes."""
 
 CUT_BYTES = 2 * BLOCK_BYTES
-"""Of a text that is cut off so many bytes are read: Arrow infers a schema from the first block, and may not see an end
-there."""
+"""Of a text that is cut off so many bytes are read, or more if its first rows are longer: Arrow infers a schema from
+the first block, and may not see an end there."""
+
+_ROW_BYTES = 64 * 1024**2
+"""A row of CSV or JSON may have so many bytes, unless `RawLimits` says otherwise."""
+
+_ENOUGH_LINES = 2
+"""A text is not cut off before so many lines: the first one of CSV has names."""
 
 FREE_BYTES = 256 * 1024**2
 """So many decoded bytes are allowed for a file of any size."""
@@ -51,8 +57,9 @@ _OF_MACHINE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE,
 class RawLimits:
     """What one raw file may hold and cost. A file beyond a limit is refused, with the limit's name.
 
-    The decoded bytes are at most `expansion` times the file's size; 256 MiB are always allowed. `memory_bytes` is what
-    decoding may take at once, and `seconds` how long until the next batch, both in a process of its own.
+    The decoded bytes are at most `expansion` times the file's size; 256 MiB are always allowed. A row of CSV or
+    JSON has at most `row_bytes`. `memory_bytes` is what decoding may take at once, and `seconds` how long until the
+    next batch, both in a process of its own.
     """
 
     file_bytes: int = 16 * 1024**3
@@ -60,6 +67,7 @@ class RawLimits:
     columns: int = 10_000
     depth: int = 60
     expansion: int = 1000
+    row_bytes: int = _ROW_BYTES
     memory_bytes: int = 2 * 1024**3
     seconds: float = 300
 
@@ -189,19 +197,26 @@ class RawSource:
     encoding: str
     allowed_bytes: int
     is_cut: bool = False
+    row_bytes: int = _ROW_BYTES
 
     def open(self) -> Any:
         """Return a stream of the decompressed bytes; text in another encoding becomes UTF-8."""
         if not self.is_cut:
             return self._whole()
+        start, num_lines = bytearray(), 0
         with self._whole() as stream:
-            start = stream.read(CUT_BYTES)
-            if len(start) < CUT_BYTES and not stream.read(1):
-                return pa.BufferReader(start)
+            while len(start) < CUT_BYTES or (num_lines < _ENOUGH_LINES and len(start) < self.row_bytes):
+                block = stream.read(CUT_BYTES)
+                if not block:
+                    return pa.BufferReader(bytes(start))
+                start += block
+                num_lines += max(block.count(b"\n"), block.count(b"\r"))
         end = max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
         if not end:
-            raise DecodingRefused(f"its first {CUT_BYTES:,} bytes have no line end; put each row on a line")
-        return pa.BufferReader(start[:end])
+            raise DecodingRefused(
+                f"its first {len(start):,} bytes have no line end; put each row on a line", "row_bytes"
+            )
+        return pa.BufferReader(bytes(start[:end]))
 
     def _whole(self) -> Any:
         stream = pa.OSFile(self.path)

@@ -212,6 +212,8 @@ def _numbers(array: pa.Array, wanted: pa.DataType, text: TextReading) -> pa.Arra
             pc.and_(pc.match_substring(plain, text.thousands), pc.invert(pc.match_substring_regex(plain, grouped))),
         )
         plain = pc.replace_substring(plain, text.thousands, "")
+    if pt.is_integer(wanted):  # Arrow reads 0xFF as -1 into int8
+        _refuse(plain, pc.match_substring_regex(plain, "^0[xX]"))
     if point != ".":
         _refuse(plain, pc.match_substring(plain, "."))
         plain = pc.replace_substring(plain, point, ".")

@@ -11,6 +11,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
+import lance_ops
 from lance_ops.errors import RawFileRefused
 from lance_ops.maintenance.ingest import TextReading
 from lance_ops.maintenance.ingest.decoding.text_values import parsed
@@ -187,3 +188,31 @@ def test_moments_that_arrow_would_misread_in_orc_are_refused(tmp_path: Path, com
     for far in (dt.datetime(1600, 1, 1), dt.datetime(9999, 12, 31)):
         with pytest.raises(RawFileRefused, match="a moment before 1677 or after 2262.*; write it as Parquet"):
             load(tmp_path, f"bad{far.year}.orc", written([*near, far]), None)
+
+
+ZONED = '{{"s": {{"t": "2026-01-02T03:04:05Z"}}}}\n{{"s": {{"t": {}}}}}\n'
+
+
+@BOTH
+def test_new_moments_of_json_with_offsets_are_moments_of_utc(tmp_path: Path, isolated: bool) -> None:
+    load(tmp_path, "a.json", ZONED.format('"2026-01-02 03:04+02:00"') + '{"s": null}\n', None, isolated=isolated)
+    found = lance_ops.dataset(str(tmp_path / "table.lance")).to_table()["s"].combine_chunks().field("t")
+    assert found.type == pa.timestamp("s", "UTC")
+    assert [None if each is None else each.isoformat() for each in found.to_pylist()] == [
+        "2026-01-02T03:04:05+00:00",
+        "2026-01-02T01:04:00+00:00",
+        None,
+    ]
+
+
+def test_new_moments_of_json_of_which_some_have_an_offset_are_refused(tmp_path: Path) -> None:
+    reason = "line 2: column 's.t': '2026-01-02' has no offset, and line 1 has a moment with one"
+    with pytest.raises(RawFileRefused, match=reason):
+        load(tmp_path, "a.json", ZONED.format('"2026-01-02"'), None)
+    declared = pa.schema([("s", pa.struct([("t", pa.timestamp("s"))]))])
+    assert len(load(tmp_path, "b.json", ZONED.format('"2026-01-02"'), declared)) == 2
+
+
+def test_new_moments_of_json_without_offsets_are_clocks(tmp_path: Path) -> None:
+    load(tmp_path, "a.json", '{"t": "2026-01-02"}\n{"t": "2026-01-02T03:04:05"}\n', None)
+    assert lance_ops.dataset(str(tmp_path / "table.lance")).schema.field("t").type == pa.timestamp("s")

@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from lance_ops.errors import RawFileRefused
@@ -98,3 +99,26 @@ def test_an_array_is_the_same_rows_wherever_its_bytes_are_cut(tmp_path: Path, bl
     parts = list(iter(lambda: stream.read(block_bytes), b""))
     assert len(parts) > 9 and b"".join(parts) == whole
     assert [json.loads(line)["id"] for line in whole.splitlines()] == [1, 2]
+
+
+BROKEN = {
+    "cut off": (
+        f'{{"id": 1, "t": "{"x" * 9000}"}}\n' * 150 + '{"id": 1, "t": "x',
+        "line 151: it is no JSON (",
+        True,
+    ),
+    "in the first block": ('{"id": 1}\n{"id": 01}\n{"id": 2}\n', "line 2: it is no JSON (Expecting ',' del", False),
+    "a field twice": ('{"id": 1} {"id": 2}\n\n{"id": 1, "id": 2}', 'line 3: it is no JSON (the field "id" is', True),
+    "no UTF-8": (b'{"id": 1}\n{"\xff": 1, "id" 2}\n', "line 2: it is not UTF-8: set the file's encoding", False),
+}
+
+
+@pytest.mark.parametrize("with_table", [False, True], ids=["new", "table"])
+@pytest.mark.parametrize(("content", "reason", "is_last"), BROKEN.values(), ids=BROKEN)
+def test_a_line_that_is_no_json_is_named(
+    tmp_path: Path, content: str | bytes, reason: str, is_last: bool, with_table: bool
+) -> None:
+    table = pa.schema([("id", pa.int64()), ("t", pa.string())]) if with_table else None
+    with pytest.raises(RawFileRefused, match=re.escape(f"a.json: {reason}")) as refused:
+        load(tmp_path, "a.json", content, table)
+    assert ("the file may be cut off" in str(refused.value)) == is_last

@@ -182,6 +182,8 @@ def bombs(folder: Path) -> dict[str, tuple[Path, RawLimits]]:
             write_parquet(folder / "17.parquet", pa.table({"a": np.zeros(50 * 1024**2)})),
             RawLimits(expansion=1),
         ),
+        "row_bytes of JSON": (write(folder / "19.json", b'{"a": "%b"}\n' % (b"x" * 99)), RawLimits(row_bytes=99)),
+        "row_bytes of CSV": (write(folder / "20.csv", b"a\n%b\n" % (b"x" * 999)), RawLimits(row_bytes=99)),
         "expansion of a dictionary of lists": (write_ipc(folder / "21.arrow", pa.table({"a": listed})), RawLimits()),
         "expansion of runs of views": (write_ipc(folder / "22.arrow", pa.table({"a": viewed})), RawLimits()),
         "file_bytes of any file": (write(folder / "18.csv", b"a\n1\n"), RawLimits(file_bytes=3)),

@@ -165,7 +165,7 @@ def test_compressed_text_is_read_and_its_faults_have_lines(tmp_path: Path, endin
 def test_a_compressed_bomb_of_json_is_refused(tmp_path: Path) -> None:
     limits = RawLimits(expansion=1)
     path = tmp_path / "a.json.gz"
-    bomb = batch(path, gzip.compress(b'{"a": 1}\n' + b" " * (300 * 1024**2) + b"{}", 1))
+    bomb = batch(path, gzip.compress(b'{"a": 1}\n' + (b" " * 1024**2 + b"\n") * 300 + b"{}", 1))
     with pytest.raises(RawFileTooLarge, match="expansion"):
         ingest(str(tmp_path / "t"), [bomb], options=IngestOptions(reading=RawReading(limits, isolated=False)))
 
@@ -469,6 +469,17 @@ def test_orc_is_read_and_avro_is_refused_by_name(tmp_path: Path) -> None:
         load(tmp_path, "a.avro", b"Obj\x01", None)
     with pytest.raises(RawFileRefused, match=r"\.jsonl, \.ndjson may be followed by \.gz"):
         load(tmp_path, "a.parquet.gz", b"", None)
+
+
+def test_an_ending_may_be_in_capitals(tmp_path: Path) -> None:
+    assert load(tmp_path, "A.CSV", "id\n1\n", None) == [{"id": 1}]
+    assert load(tmp_path, "B.JSON.GZ", gzip.compress(b'{"id": 2}\n'), None)[1:] == [{"id": 2}]
+
+
+def test_a_file_without_a_header_that_has_other_columns_than_are_declared_says_so(tmp_path: Path) -> None:
+    types = {"a": pa.int64(), "b": pa.int64()}
+    with pytest.raises(RawFileRefused, match=r"a\.csv: line 1: it has 3 cells, and 2 names are declared"):
+        load(tmp_path, "a.csv", "1,2,3\n", None, TextReading(header=False), column_types=types)
 
 
 @pytest.mark.parametrize(
