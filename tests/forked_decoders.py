@@ -1,7 +1,7 @@
 """Fork the processes that decode raw files from one that has imported what they need: each import takes 0.3 s.
 
 Each reader still has a process of its own, which ends with it and has its limits.
-`tests/maintenance/ingest/decoding/test_limits.py` starts them as the library does.
+`tests/maintenance/ingest/decoding/test_decoding_process.py` starts them as the library does.
 """
 
 from __future__ import annotations
