@@ -11,7 +11,7 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, TooManyConcurrentWriters
-from lance_ops.maintenance.compaction import CompactionOptions, compacting, plan_compaction
+from lance_ops.maintenance.compaction import CompactionOptions, compacting, compaction_plan, plan_compaction
 from lance_ops.maintenance.compaction.compaction_plan import RewriteTask
 from lance_ops.maintenance.compaction.rewriting import RewriteOutcome, commit_rewrites, execute_rewrite
 from tests.maintenance.conftest import rows
@@ -188,3 +188,18 @@ def test_a_fragment_that_exceeds_the_limits_blocks_no_other(make: Make, dataset_
 def test_bounds_that_cannot_be_used_are_refused(make: Make, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(options))):
         make(1).optimize.compact_files(**options)
+
+
+def test_a_group_ends_when_its_bytes_are_enough_for_a_task(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = make(7)
+    of_fragment = dataset.snapshot.fragments[0].files[0].file_size_bytes
+    monkeypatch.setattr(compaction_plan, "_BYTES_OF_TASK", 3 * of_fragment // 2)
+    planned = [task.fragment_ids for task in plan_compaction(dataset.snapshot, CompactionOptions()).tasks]
+    assert planned == [(0, 1), (2, 3), (4, 5)]
+    dataset.optimize.compact_files()
+    assert ids(dataset) == list(range(140))
+    monkeypatch.setattr(compaction_plan, "_BYTES_OF_TASK", of_fragment // 2)
+    assert not plan_compaction(dataset.snapshot, CompactionOptions()).tasks, "each fragment is a task's work"
+    larger = CompactionOptions(max_bytes_per_file=100 * of_fragment)
+    (task,) = plan_compaction(dataset.snapshot, larger).tasks
+    assert len(task.fragment_ids) == 4, "a caller who wants larger files gets larger tasks"

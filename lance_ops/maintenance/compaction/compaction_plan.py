@@ -2,7 +2,8 @@
 
 A fragment is a candidate when it is small (fewer live rows than the target) or when enough of its rows are deleted.
 Neighbouring candidates are rewritten together, their rows in order; a group never mixes fragments that different
-indices cover, so that an index covers a new fragment wholly or not at all.
+indices cover, so that an index covers a new fragment wholly or not at all. One task rewrites a group. So a group ends
+when its rows are enough for a fragment, or its bytes for a task.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ __all__ = [
     "coverage",
     "plan_compaction",
 ]
+
+_BYTES_OF_TASK = 16 << 30
+"""A group with this many bytes is full. In usual tables, with rows below 16 KB, the target of rows comes first."""
 
 CLUSTER_ORDERS = ("linear", "z_order")
 _NOT_WITH_CLUSTERS = ("max_commits", "max_seconds", "worst_first")
@@ -183,19 +187,22 @@ def _check_indices(snapshot: Snapshot, moving: list[int]) -> None:
 
 def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fragment]]:
     group: list[Fragment] = []
-    rows = 0
+    rows = size_bytes = 0
     covered_by: frozenset[UUID] | None = None
+    most_bytes = max(_BYTES_OF_TASK, options.max_bytes_per_file or 0)
     for fragment in snapshot.fragments:
         candidate = _is_candidate(snapshot, fragment, options)
         covering = coverage(snapshot, fragment)
         full = rows >= options.target_rows_per_fragment and _makes_fewer(group, rows, options)
+        full = full or (size_bytes >= most_bytes and _is_worth_rewriting(snapshot, group, rows, options))
         if not candidate or covering != covered_by or full:
             if _is_worth_rewriting(snapshot, group, rows, options):
                 yield group
-            group, rows = [], 0
+            group, rows, size_bytes = [], 0, 0
         if candidate:
             group.append(fragment)
             rows += snapshot.num_live_rows(fragment)
+            size_bytes += _stored_bytes(fragment)
             covered_by = covering
     if _is_worth_rewriting(snapshot, group, rows, options):
         yield group
@@ -225,8 +232,8 @@ def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOpt
     if options.leaves_alone(fragment):
         return False
     small = snapshot.num_live_rows(fragment) < options.target_rows_per_fragment
-    if small and options.max_bytes_per_file is not None:  # a rewrite of a fragment at its byte limit gains nothing
-        small = SourceSize.of(snapshot, [fragment]).size_bytes < options.max_bytes_per_file
+    if small:  # a rewrite of a fragment at its byte limit gains nothing, and of one that fills a task very little
+        small = _stored_bytes(fragment) < (options.max_bytes_per_file or _BYTES_OF_TASK)
     return small or _has_deletions_to_materialize(snapshot, fragment, options)
 
 
@@ -244,6 +251,10 @@ def _is_worth_rewriting(snapshot: Snapshot, group: list[Fragment], rows: int, op
 def _makes_fewer(group: list[Fragment], rows: int, options: CompactionOptions) -> bool:
     """Return whether a rewrite makes fewer fragments; two nearly full ones would only be cut at another row."""
     return -(-rows // options.target_rows_per_fragment) < len(group)
+
+
+def _stored_bytes(fragment: Fragment) -> int:
+    return sum(file.file_size_bytes for file in fragment.files)
 
 
 def _badness(snapshot: Snapshot, group: list[Fragment], options: CompactionOptions) -> tuple[int, int]:
@@ -273,7 +284,7 @@ class SourceSize:
         return cls(
             len(fragments),
             sum(snapshot.num_live_rows(fragment) for fragment in fragments),
-            sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
+            sum(map(_stored_bytes, fragments)),
         )
 
     def __add__(self, other: SourceSize) -> SourceSize:
