@@ -236,8 +236,7 @@ def _check_has(names: Iterable[str], keys: Iterable[str]) -> None:
 
 
 def _held(rows: by_tasks.SourceRows, wanted: pa.Schema) -> pa.Table:
-    fragment_ids = tuple(fragment.id for fragment in rows.version.open().fragments)
-    parts = [found.table for found in rows.scan(rows.schema.names, wanted, fragment_ids)]
+    parts = [found.table for found in rows.scan(rows.schema.names, wanted)]
     return pa.concat_tables(parts) if parts else rows.no_rows()
 
 

@@ -123,7 +123,7 @@ class MergeStandin:
                     updated_fragments=changed, deletion_paths=tuple(str(each.deletion_path) for each in changed)
                 )
             case RowTask():
-                fragment = self._plan.source.version.open().fragments_by_id[task.fragment_ids[0]]
+                fragment = self._plan.source.version.open().fragments_by_id[task.part.fragment_ids[0]]
                 file = replace(fragment.files[0], path=data_file_name())
                 return WrittenChanges((replace(fragment, id=0, files=(file,)),))
         raise AssertionError(f"a {type(task).__name__}")

@@ -23,6 +23,7 @@ from lance_ops.changing.merge_insert.by_tasks import (
     SourceRows,
     TaskSizes,
     distributed_merge,
+    merge_parts,
     plan_distributed_merge,
     prepare_distributed_merge,
 )
@@ -42,6 +43,9 @@ R = TypeVar("R")
 
 SHUFFLED = TaskSizes(rows_per_bucket=3, rows_per_part=4, fragments_per_part=2)
 """Sizes with which a few rows make several buckets and parts."""
+
+CUT = TaskSizes(rows_per_bucket=3, rows_per_part=1)
+"""Sizes with which a fragment of four rows is two parts of two rows."""
 
 KEYS_STEP, JOIN_STEP, ROWS_STEP = (f"merge ({step}) into" for step in ("keys", "join", "rows"))
 
@@ -97,6 +101,37 @@ def test_an_upsert_by_tasks_leaves_only_its_version(tmp_path: Path, sizes: TaskS
         assert pairs[0] == pairs[1]
 
 
+@pytest.mark.parametrize("rows_per_bucket", [1 << 20, 5], ids=["one bucket", "buckets"])
+def test_large_fragments_of_both_sides_are_cut_into_ranges_of_rows(tmp_path: Path, rows_per_bucket: int) -> None:
+    options = {"max_rows_per_file": 40, "enable_stable_row_ids": True}
+    target = write(rows(range(40)), tmp_path / "t", **options)
+    source = write(rows(range(30, 60), 100), tmp_path / "s", **options)
+    for snapshot in (target, source):
+        lance_ops.dataset(snapshot.uri).delete("id IN (3, 31, 44)")
+    target, source = (lance_ops.dataset(snapshot.uri).snapshot for snapshot in (target, source))
+    sizes = TaskSizes(rows_per_bucket=rows_per_bucket, rows_per_part=4)
+    plan = plan_distributed_merge(target, UPSERT, SourceRows.of(source), sizes)
+    assert [part.rows for part in plan.target_parts] == [range(first, first + 8) for first in range(0, 40, 8)]
+    assert [part.rows for part in plan.source_parts] == [range(10), range(10, 20), range(20, 30)]
+    runner = PicklingRunner()
+    made, counts = distributed_merge(target, UPSERT, SourceRows.of(source), runner, sizes=sizes)
+    assert (counts.updated, counts.inserted) == (9, 19)
+    kept, updated = [*range(3), *range(4, 30)], [30, *range(32, 40)]
+    assert listed(made) == listed_of(rows(kept), rows([*updated, *range(40, 44), *range(45, 60)], 100))
+    assert dict(runner.jobs)[ROWS_STEP] == 1 + 3  # one deletion file, whatever the number of tasks that read
+    opened = lance_ops.dataset(target.uri)
+    found = opened.to_table(with_row_id=True, filter="id >= 30 AND id < 40")
+    assert found["_rowid"].to_pylist() == found["id"].to_pylist() == updated
+    assert opened.verify().ok
+
+
+def test_a_very_large_side_has_larger_parts_and_not_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = write(rows(range(40)), tmp_path / "t", max_rows_per_file=1)
+    monkeypatch.setattr(merge_parts, "_MOST_PARTS", 4)
+    plan = plan_distributed_merge(target, UPSERT, SourceRows.of(target), TaskSizes(fragments_per_part=1))
+    assert [len(part.fragment_ids) for part in plan.target_parts] == [11, 11, 11, 7]
+
+
 def listed_of(*tables: pa.Table) -> list[str]:
     return sorted(map(repr, pa.concat_tables(tables).to_pylist()))
 
@@ -115,7 +150,7 @@ PAIRS = st.lists(st.tuples(KEYS, st.sampled_from(["a", "b", None]), st.integers(
     inserts=st.booleans(),
     removes=st.sampled_from([None, "true", "v > 4"]),
     lacks=st.booleans(),
-    sizes=st.sampled_from([None, SHUFFLED]),
+    sizes=st.sampled_from([None, SHUFFLED, CUT, TaskSizes(rows_per_part=1)]),
 )
 def test_a_merge_by_tasks_is_the_merge_in_memory(
     tmp_path_factory: pytest.TempPathFactory,

@@ -20,7 +20,8 @@ KEYS_STEP, JOIN_STEP, SOURCE_STEP = (f"count matches ({step}) in" for step in ("
 
 PARTS = TaskSizes(rows_per_part=4, fragments_per_part=1)
 SHUFFLED = TaskSizes(rows_per_bucket=3, rows_per_part=4, fragments_per_part=2)
-"""Sizes with which a few rows make several buckets and parts; those of `PARTS` make one bucket."""
+CUT = TaskSizes(rows_per_part=1)
+"""Sizes with which a few rows make several buckets and parts; those of `PARTS` and `CUT` make one bucket."""
 
 KEYS = st.none() | st.integers(0, 6)
 PAIRS = st.lists(st.tuples(KEYS, st.sampled_from(["a", "b", None]), st.integers(0, 9)), max_size=12)
@@ -40,7 +41,7 @@ def write(pairs: list[tuple[int | None, str | None, int]], path: Path, max_rows_
     source=PAIRS,
     on=st.sampled_from([("id",), ("id", "k"), ("k",)]),
     unmatched=st.sampled_from([None, "true", "v > 4"]),
-    sizes=st.sampled_from([None, PARTS, SHUFFLED]),
+    sizes=st.sampled_from([None, PARTS, SHUFFLED, CUT]),
 )
 def test_tasks_count_what_a_loop_over_the_rows_counts(
     tmp_path_factory: pytest.TempPathFactory,

@@ -174,7 +174,7 @@ def find_matches(task: MatchTask) -> Matches:
     Raises `InvalidInput` if two source rows match one of them, and for any match if the merge allows none.
     """
     snapshot, keys = task.snapshot.open(), task.keys
-    request = target_request(snapshot, task.merge, None, task.by_index)
+    request = target_request(snapshot, task.merge, task.by_index)
     if task.share is not None:
         request = replace(request, fragment_ids=task.share.fragment_ids, row_ranges=task.share.row_ranges)
     is_found = np.zeros(keys.num_codes, np.bool_)
@@ -182,9 +182,7 @@ def find_matches(task: MatchTask) -> Matches:
     return replace(matches, found_codes=np.flatnonzero(is_found))
 
 
-def target_request(
-    snapshot: Snapshot, merge: BoundMerge, fragment_ids: Sequence[int] | None, by_index: Predicate | None = None
-) -> ScanRequest:
+def target_request(snapshot: Snapshot, merge: BoundMerge, by_index: Predicate | None = None) -> ScanRequest:
     """Return the scan, inside a task, of what matching reads of the target."""
     names = target_columns(merge)
     request = ScanRequest(
@@ -193,7 +191,6 @@ def target_request(
         with_row_id=ROW_ID in names,
         with_row_address=ROW_ADDRESS in names,
         version_columns=tuple(name for name in names if name in VERSION_COLUMNS),
-        fragment_ids=None if fragment_ids is None else tuple(fragment_ids),
     )
     return in_task(snapshot, request)
 

@@ -9,9 +9,9 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.changing.merge_insert.by_tasks.key_counts import FoundRows, MatchCounts, count_matches
     from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ADDRESS, KeyBuckets
+    from lance_ops.changing.merge_insert.by_tasks.merge_parts import TaskSizes
     from lance_ops.changing.merge_insert.by_tasks.merging import (
         DistributedMerge,
-        TaskSizes,
         distributed_merge,
         plan_distributed_merge,
         prepare_distributed_merge,
@@ -64,7 +64,7 @@ _MODULES = {
     "Segment": "segment_files",
     "SegmentFile": "segment_files",
     "SourceRows": "source_rows",
-    "TaskSizes": "merging",
+    "TaskSizes": "merge_parts",
     "count_matches": "key_counts",
     "decode_pairs": "segment_files",
     "decode_table": "segment_files",

@@ -20,7 +20,8 @@ from lance_ops.changing.merge_insert.by_tasks.key_join import (
     pairs_by_part,
     target_rows,
 )
-from lance_ops.changing.merge_insert.by_tasks.merging import MergeWork, TaskSizes, plan_distributed_merge
+from lance_ops.changing.merge_insert.by_tasks.merge_parts import TaskSizes
+from lance_ops.changing.merge_insert.by_tasks.merging import MergeWork, plan_distributed_merge
 from lance_ops.changing.merge_insert.by_tasks.segment_files import (
     Segment,
     SegmentFile,

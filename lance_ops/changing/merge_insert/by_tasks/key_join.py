@@ -1,7 +1,7 @@
 """Step 2 of a merge by tasks: match the keys of one bucket, and share the matches among the tasks that write.
 
 The source's keys of a bucket are in memory, and the target's are streamed past them. With one bucket, the target's keys
-were not shuffled: each task reads them from its fragments, or by an index.
+were not shuffled: each task reads them from its part of the target, or by an index.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ADDRESS
+from lance_ops.changing.merge_insert.by_tasks.merge_parts import Part
 from lance_ops.changing.merge_insert.by_tasks.segment_files import (
     Segment,
     SegmentFile,
@@ -32,7 +33,7 @@ from lance_ops.changing.merge_insert.matching import (
 )
 from lance_ops.changing.merge_insert.merge_request import BoundMerge, WhenMatched
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
+from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.predicate import In
@@ -48,19 +49,19 @@ NO_ROW = np.uint64(TOMBSTONE_ROW)
 
 @dataclass(frozen=True, eq=False)
 class JoinTask:
-    """Keys to match: a bucket of both sides, or all of the source's and those of some of the target's fragments.
+    """Keys to match: a bucket of both sides, or all of the source's and those of a part of the target.
 
-    `target_parts` and `source_parts` have the first fragment id of each task that writes, ascending.
+    `target_parts` and `source_parts` have the first row address of each task that writes, ascending.
     """
 
     target: SnapshotReference
     merge: BoundMerge
     source_keys: tuple[Segment, ...]
     target_keys: tuple[Segment, ...] | None
-    fragment_ids: tuple[int, ...] | None
+    part: Part | None
     folder: str
-    target_parts: Int64Array
-    source_parts: Int64Array
+    target_parts: Uint64Array
+    source_parts: Uint64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +128,10 @@ def target_rows(snapshot: Snapshot, task: JoinTask, merge: BoundMerge, keys: Sou
             yield _ShuffledRows(table.drop_columns([ADDRESS]), numbers_of(table.column(ADDRESS)))
         return
     by_index = None
-    if task.fragment_ids is None and index_on_key(snapshot, merge, keys.values) is not None:
+    if task.part is None and index_on_key(snapshot, merge, keys.values) is not None:
         by_index = In(merge.keys[0], keys.values)
-    yield from scan_rows(snapshot, target_request(snapshot, merge, task.fragment_ids, by_index))
+    request = target_request(snapshot, merge, by_index)
+    yield from scan_rows(snapshot, request if task.part is None else task.part.request(request))
 
 
 def _write(
@@ -159,9 +161,9 @@ def _write(
     return JoinedKeys(write_segments(snapshot.store, task.folder, segments), *outcome)
 
 
-def pairs_by_part(left: Uint64Array, right: Uint64Array, parts: Int64Array) -> list[list[pa.Buffer]]:
-    """Return the pairs of each part, by the fragment of the left address."""
-    of_part = np.searchsorted(parts, fragment_of(left).astype(np.int64), side="right") - 1
+def pairs_by_part(left: Uint64Array, right: Uint64Array, parts: Uint64Array) -> list[list[pa.Buffer]]:
+    """Return the pairs of each part, by the left address; `parts` has the first address of each."""
+    of_part = np.searchsorted(parts, left, side="right") - 1
     order = np.argsort(of_part, kind="stable")
     bounds = np.searchsorted(of_part[order], np.arange(len(parts) + 1))
     left, right = left[order], right[order]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.blobs import schema_to_write
+from lance_ops.changing.merge_insert.by_tasks.merge_parts import Part
 from lance_ops.changing.merge_insert.by_tasks.segment_files import SegmentFile, encode_table, write_segments
 from lance_ops.changing.merge_insert.by_tasks.source_rows import SourceRows
 from lance_ops.changing.merge_insert.matching import source_columns, target_request
@@ -36,12 +37,12 @@ _BYTES_HELD = 64 << 20
 
 @dataclass(frozen=True)
 class ShuffleTask:
-    """Fragments of one side, whose keys to share among buckets; the side is the target's if `source` is None."""
+    """A part of one side, whose keys to share among buckets; the side is the target's if `source` is None."""
 
     target: SnapshotReference
     merge: BoundMerge
     source: SourceRows | None
-    fragment_ids: tuple[int, ...]
+    part: Part
     folder: str
     num_buckets: int
 
@@ -73,8 +74,8 @@ def shuffle_keys(task: ShuffleTask) -> tuple[SegmentFile, ...]:
 def _scanned(task: ShuffleTask) -> Iterator[ScannedRows]:
     target = task.target.open()
     if task.source is None:
-        return scan_rows(target, target_request(target, task.merge, task.fragment_ids))
-    return task.source.scan(source_columns(task.merge), schema_to_write(target.schema), task.fragment_ids)
+        return scan_rows(target, task.part.request(target_request(target, task.merge)))
+    return task.source.scan(source_columns(task.merge), schema_to_write(target.schema), task.part)
 
 
 class KeyBuckets:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_ops.changing.columns import ReplacedValues, fragments_with_replaced_values
 from lance_ops.changing.merge_insert.by_tasks.key_join import JoinedKeys, JoinTask, join_keys
 from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ShuffleTask, shuffle_keys
+from lance_ops.changing.merge_insert.by_tasks.merge_parts import Part, TaskSizes, cut_into_parts, first_addresses
 from lance_ops.changing.merge_insert.by_tasks.row_changes import (
     ChangeTask,
     ColumnTask,
@@ -41,7 +42,7 @@ from lance_ops.changing.merge_insert.matching import index_on_key, most_keys_for
 from lance_ops.changing.merge_insert.merge import MergeCounts, PreparedMerge, commit_merge
 from lance_ops.changing.merge_insert.merge_request import BoundMerge, MergeRequest, bind_merge, write_targets
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.ndarrays import Int64Array
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS
@@ -54,33 +55,12 @@ from lance_ops.writing import choose_file_version
 __all__ = [
     "DistributedMerge",
     "MergeWork",
-    "TaskSizes",
     "distributed_merge",
     "plan_distributed_merge",
     "prepare_distributed_merge",
 ]
 
 _Segments: TypeAlias = list[tuple[Segment, ...]]
-
-
-@dataclass(frozen=True)
-class TaskSizes:
-    """How much one task reads. The bytes are those that the files take, so they are less than the memory."""
-
-    rows_per_bucket: int = 1 << 20
-    bytes_per_bucket: int = 32 << 20
-    rows_per_part: int = 1 << 20
-    bytes_per_part: int = 64 << 20
-    fragments_per_part: int = 64
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Fragments of one side for one task."""
-
-    fragment_ids: tuple[int, ...]
-    num_rows: int
-    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -94,8 +74,8 @@ class DistributedMerge:
     merge: BoundMerge
     source: SourceRows
     num_buckets: int
-    target_parts: tuple[_Part, ...]
-    source_parts: tuple[_Part, ...]
+    target_parts: tuple[Part, ...]
+    source_parts: tuple[Part, ...]
     uses_index: bool = False
     job_verb: str = "merge ({step}) into"
 
@@ -170,8 +150,8 @@ def plan_distributed_merge(
         merge,
         source,
         max(1, -(-num_rows // sizes.rows_per_bucket), -(-key_bytes // sizes.bytes_per_bucket)),
-        _parts(snapshot, of_target, sizes, fragment_ids),
-        _parts(opened, source.schema, sizes),
+        cut_into_parts(snapshot, of_target, sizes, fragment_ids),
+        cut_into_parts(opened, source.schema, sizes),
         index is not None and num_rows <= most_keys_for_index(snapshot, index),
     )
 
@@ -200,12 +180,11 @@ class MergeWork:
     def shuffle(self) -> tuple[list[SegmentFile], list[SegmentFile] | None]:
         """Return the files of the source's keys, and of the target's unless there is one bucket."""
         plan = self.plan
-        parts: list[tuple[SourceRows | None, _Part]] = [(plan.source, part) for part in plan.source_parts]
+        parts: list[tuple[SourceRows | None, Part]] = [(plan.source, part) for part in plan.source_parts]
         if plan.num_buckets > 1:
             parts += [(None, part) for part in plan.target_parts]
         tasks = [
-            ShuffleTask(self.target, plan.merge, source, part.fragment_ids, self.folder, plan.num_buckets)
-            for source, part in parts
+            ShuffleTask(self.target, plan.merge, source, part, self.folder, plan.num_buckets) for source, part in parts
         ]
         size_bytes = sum(part.size_bytes for _, part in parts)
         outcomes = self.runner.map(
@@ -223,7 +202,7 @@ class MergeWork:
         self, step: str, source: Sequence[SegmentFile], target: Sequence[SegmentFile] | None
     ) -> tuple[list[JoinTask], Job]:
         """Return a task for the keys of each bucket, or of each part of the target, and the job of a step of them."""
-        plan, firsts = self.plan, (_firsts(self.plan.target_parts), _firsts(self.plan.source_parts))
+        plan, firsts = self.plan, self._firsts()
         size_bytes = plan.source_bytes + (0 if plan.uses_index else plan.key_bytes)
         if target is not None:
             tasks = [
@@ -240,9 +219,8 @@ class MergeWork:
             ]
             return tasks, plan.job(step, size_bytes)
         keys = segments_of(source, 0)
-        parts = [part.fragment_ids for part in plan.target_parts]
-        chosen: Sequence[tuple[int, ...] | None] = [None] if plan.uses_index else parts
-        tasks = [JoinTask(self.target, plan.merge, keys, None, ids, self.folder, *firsts) for ids in chosen]
+        parts: Sequence[Part | None] = [None] if plan.uses_index else plan.target_parts
+        tasks = [JoinTask(self.target, plan.merge, keys, None, part, self.folder, *firsts) for part in parts]
         weights = () if plan.uses_index else tuple(part.num_rows for part in plan.target_parts)
         return tasks, plan.job(step, size_bytes, weights)
 
@@ -254,7 +232,7 @@ class MergeWork:
         weights = [sum(pair.stop - pair.start for pair in task.pairs) // BYTES_OF_PAIR for task in tasks]
         for part, pairs in zip(plan.source_parts, of_source, strict=True):
             if pairs or plan.merge.request.inserts:
-                tasks.append(RowTask(self.target, plan.merge, plan.source, part.fragment_ids, pairs))
+                tasks.append(RowTask(self.target, plan.merge, plan.source, part, pairs))
                 weights.append(part.num_rows)
         written, pending = self._write(tasks, weights)
         with pending.abandoned_on_failure():
@@ -292,11 +270,16 @@ class MergeWork:
         return PreparedMerge(operation, _counts(joined, 0), pending)
 
     def _pairs(self, joined: Sequence[JoinedKeys]) -> tuple[_Segments, _Segments]:
-        """Return the pairs of each part of the target, and of each part of the source."""
+        """Return the pairs of each task that changes fragments of the target, and of each part of the source."""
         files = [each.file for each in joined if each.file is not None]
-        num_parts, split = len(self.plan.target_parts) + len(self.plan.source_parts), len(self.plan.target_parts)
-        pairs = [segments_of(files, number) for number in range(num_parts)]
-        return pairs[:split], pairs[split:]
+        of_target, of_source = map(len, self._firsts())
+        pairs = [segments_of(files, number) for number in range(of_target + of_source)]
+        return pairs[:of_target], pairs[of_target:]
+
+    def _firsts(self) -> tuple[Uint64Array, Uint64Array]:
+        """Return the first address of each task that changes the target's fragments, and of each part of the source."""
+        of_target = first_addresses(self.plan.target_parts, whole_fragments=True)
+        return of_target, first_addresses(self.plan.source_parts)
 
     def _write(self, tasks: Sequence[ChangeTask], weights: Iterable[int]) -> tuple[list[WrittenChanges], PendingFiles]:
         snapshot, merge = self.plan.snapshot, self.plan.merge
@@ -319,35 +302,3 @@ class MergeWork:
 
 def _counts(joined: Sequence[JoinedKeys], num_inserted: int) -> MergeCounts:
     return MergeCounts(num_inserted, sum(each.num_updated for each in joined), sum(each.num_deleted for each in joined))
-
-
-def _firsts(parts: Sequence[_Part]) -> Int64Array:
-    return np.array([part.fragment_ids[0] for part in parts], np.int64)
-
-
-def _parts(
-    snapshot: Snapshot, columns: Schema, sizes: TaskSizes, chosen: Collection[int] | None = None
-) -> tuple[_Part, ...]:
-    """Cut a side's fragments, ascending by id, into parts of limited rows, of limited bytes of these columns."""
-    kept = (each for each in snapshot.fragments if chosen is None or each.id in chosen)
-    fragments = sorted(kept, key=lambda fragment: fragment.id)
-    size_bytes = projected_sizes(snapshot, fragments, columns) if fragments else {}
-    found: list[_Part] = []
-    ids: list[int] = []
-    num_rows = num_bytes = 0
-    for fragment in fragments:
-        rows, fragment_bytes = fragment.physical_rows, size_bytes[fragment.id]
-        is_full = (
-            len(ids) >= sizes.fragments_per_part
-            or num_rows + rows > sizes.rows_per_part
-            or num_bytes + fragment_bytes > sizes.bytes_per_part
-        )
-        if ids and is_full:
-            found.append(_Part(tuple(ids), num_rows, num_bytes))
-            ids, num_rows, num_bytes = [], 0, 0
-        ids.append(fragment.id)
-        num_rows += rows
-        num_bytes += fragment_bytes
-    if ids:
-        found.append(_Part(tuple(ids), num_rows, num_bytes))
-    return tuple(found)

@@ -22,6 +22,7 @@ from lance_ops.changing.columns import (
     write_columns,
 )
 from lance_ops.changing.merge_insert.by_tasks.key_join import NO_ROW
+from lance_ops.changing.merge_insert.by_tasks.merge_parts import Part
 from lance_ops.changing.merge_insert.by_tasks.segment_files import Segment, decode_pairs, read_segments
 from lance_ops.changing.merge_insert.by_tasks.source_rows import SourceRows
 from lance_ops.changing.merge_insert.inserted_key_filter import encode_inserted_keys
@@ -48,7 +49,7 @@ _BLOBS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class DeletionTask:
-    """Pairs of a part of the target; their left rows go."""
+    """Pairs of some of the target's fragments; their left rows go."""
 
     target: SnapshotReference
     pairs: tuple[Segment, ...]
@@ -56,7 +57,7 @@ class DeletionTask:
 
 @dataclass(frozen=True)
 class ColumnTask:
-    """Pairs of a part of the target; their left rows get the values of the right ones in place."""
+    """Pairs of some of the target's fragments; their left rows get the values of the right ones in place."""
 
     target: SnapshotReference
     merge: BoundMerge
@@ -66,12 +67,12 @@ class ColumnTask:
 
 @dataclass(frozen=True)
 class RowTask:
-    """Fragments of the source, of which to write updated and inserted rows; pairs of that part of the source."""
+    """A part of the source, of which to write updated and inserted rows, and its pairs."""
 
     target: SnapshotReference
     merge: BoundMerge
     source: SourceRows
-    fragment_ids: tuple[int, ...]
+    part: Part
     pairs: tuple[Segment, ...]
 
 
@@ -115,8 +116,9 @@ def write_changes(task: ChangeTask) -> WrittenChanges:
 
 def _write_deletions(task: DeletionTask) -> WrittenChanges:
     snapshot = task.target.open()
-    gone, _ = decode_pairs(read_segments(snapshot, task.pairs))
-    written = write_deletion_files(snapshot, RowAddressSet.from_addresses(gone).bitmaps)
+    segments = (decode_pairs(iter((data,))) for data in read_segments(snapshot, task.pairs))
+    gone = RowAddressSet.union(RowAddressSet.from_addresses(left) for left, _ in segments)
+    written = write_deletion_files(snapshot, gone.bitmaps)
     paths = tuple(path for _, path in written.pending.files)
     return WrittenChanges(
         updated_fragments=written.updated_fragments,
@@ -206,19 +208,18 @@ class _Inserts:
 
 def _scanned(task: RowTask, target: Snapshot, rows: RowAddressSet) -> Iterator[ScannedRows]:
     """Yield the task's source rows that are among `rows`, ascending by address."""
-    ids = tuple(fragment_id for fragment_id in task.fragment_ids if fragment_id in rows.bitmaps)
-    if not ids:
+    if not rows:
         return iter(())
-    return task.source.scan(task.merge.source.schema.names, schema_to_write(target.schema), ids, rows)
+    return task.source.scan(task.merge.source.schema.names, schema_to_write(target.schema), task.part, rows)
 
 
 def _others(task: RowTask, without: RowAddressSet) -> RowAddressSet:
-    """Return the live rows of the task's fragments that are not in the set."""
+    """Return the live rows of the task's part that are not in the set."""
     snapshot = task.source.version.open()
     bitmaps = {}
-    for fragment_id in task.fragment_ids:
+    for fragment_id in task.part.fragment_ids:
         fragment = snapshot.fragments_by_id[fragment_id]
-        every = BitMap(range(fragment.physical_rows))
+        every = BitMap(task.part.rows_of(fragment))
         bitmaps[fragment_id] = every - snapshot.deletion_vector(fragment) - without.offsets(fragment_id)
     return RowAddressSet.from_bitmaps(bitmaps)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_ops.blobs import scan_to_rewrite, schema_to_write, take_to_rewrite
+from lance_ops.changing.merge_insert.by_tasks.merge_parts import Part
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
@@ -52,12 +53,13 @@ class SourceRows:
         return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
     def scan(
-        self, names: Iterable[str], wanted: pa.Schema, fragment_ids: tuple[int, ...], rows: RowAddressSet | None = None
+        self, names: Iterable[str], wanted: pa.Schema, part: Part | None = None, rows: RowAddressSet | None = None
     ) -> Iterator[ScannedRows]:
-        """Yield rows of these fragments with these columns; with `rows`, only those that are among them, too."""
+        """Yield rows with these columns, in order; with `part` or `rows`, only those that are among them."""
         kept = frozenset(names)
         schema = Schema(tuple(field for field in self.schema.fields if field.name in kept))
-        request = ScanRequest(schema, self.predicate, fragment_ids=fragment_ids, rows=rows, use_scalar_index=False)
+        request = ScanRequest(schema, self.predicate, rows=rows, use_scalar_index=False)
+        request = request if part is None else part.request(request)
         snapshot = self.version.open()
         for found in scan_to_rewrite(snapshot, in_task(snapshot, request)):
             yield replace(found, table=_fitted(found.table, wanted))

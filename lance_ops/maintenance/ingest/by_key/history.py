@@ -69,9 +69,8 @@ def _known_rows(target: Snapshot, wanted: pa.Schema, changes: pa.Table, names: t
     if not len(changes):
         return wanted.empty_table()
     rows, keys = SourceRows.of(target), SourceKeys(columns_of(changes, names), names)
-    fragment_ids = tuple(sorted(fragment.id for fragment in target.fragments))
     found = [np.empty(0, np.uint64)]
-    for scanned in rows.scan(names, wanted, fragment_ids):
+    for scanned in rows.scan(names, wanted):
         positions, _ = keys.hits(columns_of(scanned.table, names))
         found.append(scanned.addresses(positions))
     addresses = np.concatenate(found)

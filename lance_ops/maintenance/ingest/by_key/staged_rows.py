@@ -53,9 +53,8 @@ def bucket_rows(bucket: Bucket, names: Iterable[str]) -> tuple[pa.Table, Uint64A
     stage = bucket.stage.open()
     wanted = frozenset((*names, *bucket.keys))
     schema = pa.schema([field for field in schema_to_write(stage.schema) if field.name in wanted])
-    fragment_ids = tuple(sorted(fragment.id for fragment in stage.fragments))
     tables, addresses = [schema.empty_table()], [np.empty(0, np.uint64)]
-    for rows in SourceRows.of(stage).scan(wanted, schema, fragment_ids):
+    for rows in SourceRows.of(stage).scan(wanted, schema):
         hashes, _ = key_hashes(columns_of(rows.table, bucket.keys))
         ours = np.flatnonzero((hashes >> np.uint64(32)) % np.uint64(bucket.count) == bucket.number)
         tables.append(rows_at(rows.table, ours))
