@@ -9,7 +9,7 @@ No column file is written before every pair was checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Self, TypeAlias
 
@@ -105,8 +105,7 @@ def replace_row_values(
         columns = Schema(tuple(node for node in snapshot.schema.fields if node.name in new_values.schema.names))
         source = _SharedValues(values, shared.target, shared.segments, tuple(columns.names))
         kept = None if checkpoint is None else column_changes.files_to_keep(snapshot, checkpoint, columns, source)
-        tasks = column_changes.plan_backfill(snapshot, columns, source, kept=kept)
-        tasks = tuple(task for task in tasks if task.fragment_id in shared.segments)
+        tasks = column_changes.plan_backfill(snapshot, columns, source, kept=kept, fragment_ids=shared.segments)
         job = Job.on("replace values in", snapshot.uri, snapshot.version)
         files = column_changes.run_backfill(snapshot, tasks, runner, job)
     fragments, fields = column_changes.fragments_with_replaced_values(snapshot, replaced, files)
@@ -203,9 +202,8 @@ class _SharedValues(ColumnSource):
     def description(self) -> str:
         return f"staged values in {self.values.staged.version.uri}"
 
-    def for_fragment(self, fragment_id: int) -> _SharedValues:
-        segment = self.segments.get(fragment_id)
-        return replace(self, segments={} if segment is None else {fragment_id: segment})
+    def for_fragments(self, fragment_ids: Collection[int]) -> _SharedValues:
+        return replace(self, segments={key: self.segments[key] for key in fragment_ids if key in self.segments})
 
     def opened(self) -> ColumnSource:
         pairs = by_tasks.decode_pairs(by_tasks.read_segments(self.target.open(), tuple(self.segments.values())))

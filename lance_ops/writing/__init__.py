@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from lance_ops.writing.new_table_schema import table_schema
     from lance_ops.writing.schema_conformance import conform_present_columns, conform_to_schema
-    from lance_ops.writing.task_shares import TaskShare, share_rows
+    from lance_ops.writing.task_shares import TaskShare, share_fragments, share_rows
     from lance_ops.writing.updated_row_writer import UpdatedRowWriter
     from lance_ops.writing.write_progress import (
         FileSystemFragmentWriteProgress,
@@ -66,6 +66,7 @@ __all__ = [
     "number_bases",
     "overwrite",
     "retry_conflicts",
+    "share_fragments",
     "share_rows",
     "table_schema",
     "write_deletion_files",
@@ -84,6 +85,7 @@ _MODULES = {
     "NoopFragmentWriteProgress": "write_progress",
     "NumberedProgress": "write_progress",
     "TaskShare": "task_shares",
+    "share_fragments": "task_shares",
     "UpdatedRowWriter": "updated_row_writer",
     "WriteTargets": "write_targets",
     "WrittenDeletions": "deletion_files",

@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
@@ -25,7 +26,7 @@ from lance_ops.reading import IndexLookup, ScanRequest, in_task, look_up
 from lance_ops.snapshot import Snapshot, check_rows_are_stored
 from lance_ops.table import Fragment
 
-__all__ = ["TaskShare", "share_rows"]
+__all__ = ["TaskShare", "share_fragments", "share_rows"]
 
 _FRAGMENTS_PER_TASK = 16
 _ROWS_PER_TASK = 1 << 18
@@ -153,6 +154,18 @@ def share_rows(
     return shares if lookup is None else [*(_finding(task, lookup) for task in tasks_of(found)), *shares]
 
 
+def share_fragments(fragments: Sequence[Fragment]) -> list[tuple[int, ...]]:
+    """Return the ids of the fragments for each task of a verb that writes a file, or a fragment, for each fragment.
+
+    A task has one fragment. Of more fragments than a plan may have tasks, neighbours share one.
+    """
+    if len(fragments) <= _MAX_TASKS:
+        return [(fragment.id,) for fragment in fragments]
+    parts = [_Part.of(fragment, fragment.physical_rows) for fragment in fragments]
+    shared = _evenly(parts, np.array([part.work for part in parts]), _MAX_TASKS)
+    return [tuple(part.fragment.id for part in neighbours) for neighbours in shared]
+
+
 def _scanning(parts: Sequence[_Part], predicate: Predicate | None) -> TaskShare:
     """Return a share of physical rows."""
     ranges = tuple((part.fragment.id, part.first, part.last) for part in parts if not part.is_whole)
@@ -181,10 +194,15 @@ def _split(
     if shares_memory:
         most = min(most, len(parts) / _FRAGMENTS_PER_TASK)
     num_tasks = _num_tasks(full_tasks, len(parts), most)
+    yield from map(_joined, _evenly(parts, work, num_tasks))
+
+
+def _evenly(parts: Sequence[_Part], work: npt.NDArray[np.float64], num_tasks: int) -> Iterator[list[_Part]]:
+    """Yield at most `num_tasks` runs of neighbours that are worth about equally much, by the `work` of each part."""
     middles = (np.cumsum(work) - work / 2) / (work.sum() or 1)
     tasks = np.minimum((num_tasks * middles).astype(int), num_tasks - 1).tolist()
     for _, task in groupby(zip(tasks, parts, strict=True), key=itemgetter(0)):
-        yield _joined(part for _, part in task)
+        yield [part for _, part in task]
 
 
 def _joined(parts: Iterable[_Part]) -> list[_Part]:

@@ -199,6 +199,19 @@ def test_where_there_are_few_slots_a_task_computes_a_fragment(
     assert runner.jobs == [("add columns to", 2)]
 
 
+def test_a_fragment_that_would_outlast_many_others_is_computed_in_pieces(
+    numbers: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers.insert(pa.table({"x": range(200, 230), "s": [{"a": x} for x in range(30)]}), max_rows_per_file=10)
+    monkeypatch.setattr(column_pieces, "_PIECES_OF_LARGE", 4)
+    runner = Cluster(slots=4)
+    numbers.add_columns({"double": "x * 2"}, runner=runner)
+    assert runner.jobs == [("add columns to", 10), ("join pieces to add columns to", 5)]
+    runner = Cluster(slots=2)
+    numbers.add_columns({"triple": "x * 3"}, runner=runner)
+    assert runner.jobs == [("add columns to", 5)], "no slot would wait"
+
+
 class Doubling:
     """Doubles `x`, and notes the first one of each batch in a file; fails at one value."""
 

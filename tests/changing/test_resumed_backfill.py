@@ -16,6 +16,7 @@ import lance_ops
 from lance_ops.api import batch_udf_factory
 from lance_ops.errors import InvalidInput, UnsupportedFeature
 from lance_ops.runners import InThreads
+from lance_ops.writing import task_shares
 from tests.pickling_runner import PicklingRunner
 
 SCHEMA = pa.schema({"double": pa.int64()})
@@ -41,7 +42,7 @@ class Doubling:
         self.calls.append(first)
         return pa.record_batch([pc.multiply(batch["x"], 2)], schema=SCHEMA)
 
-    def add_to(self, dataset: lance_ops.LanceDataset, checkpoint: str = "doubles") -> None:
+    def add_to(self, dataset: lance_ops.LanceDataset, checkpoint: str | None = "doubles") -> None:
         dataset.add_columns(lance_ops.BatchUDF(self, SCHEMA), ["x"], runner=InThreads(1), checkpoint=checkpoint)
 
 
@@ -70,6 +71,20 @@ def test_a_second_attempt_computes_only_what_the_first_did_not_finish(numbers: l
     assert second.calls == [12, 16]
     check(numbers)
     assert len(data_files(numbers)) == 10
+
+
+@pytest.mark.parametrize("checkpoint", [None, "doubles"])
+def test_fragments_that_share_a_task_have_their_own_files(
+    numbers: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch, checkpoint: str | None
+) -> None:
+    monkeypatch.setattr(task_shares, "_MAX_TASKS", 2)
+    with pytest.raises(RuntimeError):
+        Doubling(fails_at=12).add_to(numbers, checkpoint)
+    assert len(data_files(numbers)) == 5 + (0 if checkpoint is None else 3)
+    again = Doubling()
+    again.add_to(numbers, checkpoint)
+    assert again.calls == [x for x in range(0, 20, 4) if checkpoint is None or x >= 12]
+    check(numbers)
 
 
 def test_fragments_that_changed_and_files_that_are_damaged_are_computed_again(numbers: lance_ops.LanceDataset) -> None:

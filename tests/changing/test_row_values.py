@@ -14,8 +14,10 @@ import pytest
 
 import lance_ops
 from lance_ops.changing import RowBuckets, row_buckets
+from lance_ops.changing.columns.backfill import BackfillTask
 from lance_ops.errors import InvalidInput, RawFileRefused, RetryableConflict, SchemaMismatch, TooManyConcurrentWriters
 from lance_ops.runners import InThreads
+from lance_ops.writing import task_shares
 from tests.pickling_runner import PicklingRunner
 
 LOCATE, ORDER, ADD, REPLACE = "locate rows of", "order rows of", "add columns to", "replace values in"
@@ -68,6 +70,17 @@ def test_new_columns_have_the_values_of_the_rows_they_name_and_nulls_elsewhere(
     assert runner.jobs == [(LOCATE, 1), (ORDER, 3), (ADD, num_fragments)]
     assert not left(dataset)
     assert dataset.verify().ok
+
+
+def test_fragments_that_share_a_task_get_their_own_values(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_shares, "_MAX_TASKS", 2)
+    dataset = made(dataset_uri)
+    runner = PicklingRunner()
+    dataset.add_columns(keyed(dataset, "_rowaddr", "x > 6"), runner=runner)
+    dataset.update_columns(keyed(dataset, "_rowaddr", "x IN (1, 6, 11)", "v"), runner=runner)
+    assert values(dataset) == {x: f"v{x}" if x > 6 else None for x in ROWS}
+    assert values(dataset, "v") == {x: f"v{x}" if x in (1, 6, 11) else f"old{x}" for x in ROWS}
+    assert dict(runner.jobs) == {LOCATE: 1, ORDER: 1, ADD: 2, REPLACE: 2}
 
 
 def test_many_files_of_pairs_have_fewer_buckets(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +208,7 @@ class FailsAt:
 
     def map(self, function: Any, tasks: Any, job: Any = None, discard: Any = None) -> list[Any]:
         def run(task: Any) -> Any:
-            if getattr(task, "fragment_id", None) == self.fragment_id:
+            if isinstance(task, BackfillTask) and self.fragment_id in task.fragment_ids:
                 raise ConnectionError("the machine went away")
             return function(task)
 

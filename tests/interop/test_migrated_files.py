@@ -13,6 +13,7 @@ from lance_ops.errors import UnsupportedFeature
 from lance_ops.maintenance.compaction import migration
 from lance_ops.maintenance.compaction.rewriting import execute_rewrite
 from lance_ops.table import FeatureFlag
+from lance_ops.writing import task_shares
 from tests.pickling_runner import PicklingRunner
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -90,7 +91,11 @@ def test_what_others_do_meanwhile_is_kept(dataset_uri: str, monkeypatch: pytest.
     assert set(versions(dataset_uri)) == {(2, 2)}
 
 
-def test_a_failing_task_leaves_the_table_as_before(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("max_tasks", [1 << 14, 1], ids=["a task for each fragment", "a task for all"])
+def test_a_failing_task_leaves_the_table_as_before(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, max_tasks: int
+) -> None:
+    monkeypatch.setattr(task_shares, "_MAX_TASKS", max_tasks)
     dataset = lance_ops.write_dataset(rows(0, 60), dataset_uri, max_rows_per_file=20, data_storage_version="2.0")
     before = set(Path(dataset_uri, "data").iterdir())
 
@@ -104,6 +109,10 @@ def test_a_failing_task_leaves_the_table_as_before(dataset_uri: str, monkeypatch
         dataset.optimize.migrate_files("2.2")
     assert set(Path(dataset_uri, "data").iterdir()) == before
     assert (lance_ops.dataset(dataset_uri).version, dataset.data_storage_version) == (1, "2.0")
+    monkeypatch.setattr(migration, "execute_rewrite", execute_rewrite)
+    dataset.optimize.migrate_files("2.2")
+    assert versions(dataset_uri) == [(2, 2)] * 3
+    assert lance.dataset(dataset_uri).to_table()["id"].to_pylist() == list(range(60))
 
 
 @pytest.mark.parametrize(("before", "after"), [("0.1", "2.2"), ("2.2", "0.1")])

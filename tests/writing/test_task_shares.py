@@ -14,15 +14,19 @@ import pytest
 
 import lance_ops
 from lance_ops.changing import plan_deletion
+from lance_ops.changing.columns.backfill import plan_backfill
+from lance_ops.changing.columns.column_sources import CastColumns
 from lance_ops.changing.row_updates import bind_updates, plan_update
+from lance_ops.core.versions import FileVersion
 from lance_ops.indices import RowAddressSet
 from lance_ops.indices.btree import BTreeIndex, BTreeQuery
+from lance_ops.maintenance.compaction import plan_migration
 from lance_ops.maintenance.health import column_statistics
 from lance_ops.reading import bind_filter, scan_rows
 from lance_ops.runners import InThreads, Job, JobProgress, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, FragmentList
-from lance_ops.writing import TaskShare, share_rows, task_shares
+from lance_ops.writing import TaskShare, share_fragments, share_rows, task_shares
 from tests.pickling_runner import PicklingRunner
 
 FRAGMENTS = 40
@@ -240,6 +244,22 @@ def test_small_fragments_beside_a_large_one_stay_whole(snapshot: Snapshot) -> No
     assert [first for _, first, _ in ranges] == [0, *(last for _, _, last in ranges[:-1])]
     assert ranges[-1][2] == 1 << 24
     assert sorted({each for share in shares for each in share.fragment_ids}) == list(range(FRAGMENTS))
+
+
+def test_very_many_fragments_share_tasks_that_write_a_file_for_each(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = share_fragments(_repeated(snapshot, 20_000, 1 << 20).fragments)
+    assert 8_192 < len(shares) <= 16_384
+    assert [each for share in shares for each in share] == list(range(20_000))
+    monkeypatch.setattr(task_shares, "_MAX_TASKS", 16)
+    columns = snapshot.schema.project(["id"])
+    for tasks in (
+        plan_backfill(snapshot, columns, CastColumns(("id",))),
+        plan_migration(snapshot, FileVersion.V2_1).tasks,
+    ):
+        assert len(tasks) == 16
+        assert [each for task in tasks for each in task.fragment_ids] == list(range(FRAGMENTS))
 
 
 def test_a_thread_that_writes_fragments_gets_no_part_of_one(one_fragment: lance_ops.LanceDataset) -> None:

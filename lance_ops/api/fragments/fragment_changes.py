@@ -192,10 +192,9 @@ class FragmentChanges:
         table = reader_of(data_obj, schema).read_all()
         patch = column_changes.bind_replaced_values(self._snapshot, table, left_on, right_on or left_on)
         files = self._durable(
-            map(
-                column_changes.write_columns,
-                column_changes.plan_value_replacement(self._snapshot, patch, (self._fragment.id,)),
-            )
+            file
+            for task in column_changes.plan_value_replacement(self._snapshot, patch, (self._fragment.id,))
+            for file in column_changes.write_columns(task)
         )
         (fragment,), fields = column_changes.fragments_with_replaced_values(self._snapshot, patch, files)
         if not with_offsets:
@@ -210,10 +209,8 @@ class FragmentChanges:
         self, added: pa.Schema, source: column_changes.ColumnSource, batch_size: int | None = None
     ) -> tuple[Fragment, LanceSchema]:
         schema, new = with_new_fields(self._snapshot.schema, added, self._snapshot.manifest.max_field_id + 1)
-        tasks = column_changes.plan_backfill(self._snapshot, new, source, batch_size)
-        files = self._durable(
-            column_changes.write_columns(task) for task in tasks if task.fragment_id == self._fragment.id
-        )
+        tasks = column_changes.plan_backfill(self._snapshot, new, source, batch_size, fragment_ids=(self._fragment.id,))
+        files = self._durable(file for task in tasks for file in column_changes.write_columns(task))
         return self._changed(column_changes.fragments_with_column_files(self._snapshot, schema, files)), LanceSchema(
             schema
         )

@@ -1,14 +1,14 @@
 """Compute columns for the rows of every fragment, and write one new data file for each fragment.
 
-plan_backfill(snapshot, columns, source) -> tasks     one for each fragment
-write_columns(task) -> ColumnFile                     anywhere
+plan_backfill(snapshot, columns, source) -> tasks     one for each fragment, or for several of very many
+write_columns(task) -> files                          anywhere
 run_backfill(snapshot, tasks, runner, job) -> files   writes them by the runner; large fragments in pieces on a cluster
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -51,6 +51,7 @@ from lance_ops.runners import Job, Runner, RunnerWithSlots
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.table import Fragment
 from lance_ops.transactions import remove_files_of_job
+from lance_ops.writing import share_fragments
 
 __all__ = [
     "BackfillTask",
@@ -65,19 +66,19 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BackfillTask:
-    """A fragment for which to write `columns`, computed in batches of at most `batch_size` rows.
+    """Fragments for which to write `columns`, computed in batches of at most `batch_size` rows.
 
-    A file that is among those of an earlier attempt (`kept`) is not written again. With `pieces`, which are paths, the
-    columns are computed, and the file is made of these.
+    A file that is among those of an earlier attempt (`kept`) is not written again. The columns of a fragment that has
+    `pieces`, which are paths, are computed, and its file is made of these.
     """
 
     snapshot: SnapshotReference
-    fragment_id: int
+    fragment_ids: tuple[int, ...]
     columns: Schema
     source: ColumnSource
     batch_size: int | None = None
     kept: KeptFiles | None = None
-    pieces: tuple[str, ...] = ()
+    pieces: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,27 +104,32 @@ def plan_backfill(
     source: ColumnSource,
     batch_size: int | None = None,
     kept: KeptFiles | None = None,
+    fragment_ids: Collection[int] | None = None,
 ) -> tuple[BackfillTask, ...]:
-    """Return one task for each fragment; raise `UnsupportedFeature` if the file version cannot have such columns.
+    """Return the tasks that write the columns of every fragment, or of those in `fragment_ids`.
 
-    Raises `ReadTooLarge` as `check_rows_are_stored` does.
+    Raises `UnsupportedFeature` if the file version cannot have such columns, and `ReadTooLarge` as
+    `check_rows_are_stored` does.
     """
     _check_can_add(snapshot, columns)
     check_batch_size(batch_size)
-    check_rows_are_stored(snapshot, sum(each.physical_rows for each in snapshot.fragments), snapshot.fragments)
+    fragments = snapshot.fragments
+    if fragment_ids is not None:
+        fragments = [snapshot.fragments_by_id[fragment_id] for fragment_id in sorted(fragment_ids)]
+    check_rows_are_stored(snapshot, sum(each.physical_rows for each in fragments), fragments)
     reference = SnapshotReference.of(snapshot)
-    by_fragment = kept.by_fragment(snapshot.store, snapshot.fragments) if kept else [None] * len(snapshot.fragments)
+    kept = kept and kept.without_old(snapshot.store, fragments)
     return tuple(
-        BackfillTask(reference, part.id, columns, source.for_fragment(part.id), batch_size, kept_of_part)
-        for part, kept_of_part in zip(snapshot.fragments, by_fragment, strict=True)
+        BackfillTask(reference, ids, columns, source.for_fragments(ids), batch_size, kept and kept.for_fragments(ids))
+        for ids in share_fragments(fragments)
     )
 
 
 def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
-    """Write the files of all tasks, each weighed by the bytes of its fragment.
+    """Write the files of all tasks, each weighed by the bytes of its fragments.
 
-    The tasks have the same columns and source. If the runner has more slots than there are tasks, other tasks first
-    compute pieces of large fragments. A file of a job that fails is deleted, unless the tasks keep files.
+    The tasks have the same columns and source. Other tasks first compute pieces of large fragments, if the runner has
+    slots that would wait for them. A file of a job that fails is deleted, unless the tasks keep files.
     """
     pieces = _pieces_of(snapshot, tasks, runner)
     if not pieces:
@@ -135,7 +141,7 @@ def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runn
     try:
         runner.map(writer, missing, job.in_bytes(_size_bytes(snapshot, piece) for piece in missing))
         paths = {key: tuple(piece.path for piece in of_fragment) for key, of_fragment in pieces.items()}
-        tasks = [replace(task, pieces=paths.get(task.fragment_id, ())) for task in tasks]
+        tasks = [replace(task, pieces={key: paths[key] for key in task.fragment_ids if key in paths}) for task in tasks]
         return _write_files(snapshot, tasks, runner, replace(job, verb=f"join pieces to {job.verb}"))
     finally:
         if not first.kept:
@@ -143,7 +149,7 @@ def run_backfill(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runn
 
 
 def _pieces_of(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner) -> dict[int, list[Piece]]:
-    """Return the pieces of each fragment that several tasks compute; none if the runner has no slots for them."""
+    """Return the pieces of each fragment that several tasks compute; none if the runner has no slots."""
     first = tasks[0] if tasks else None
     if first is None or not (
         isinstance(runner, RunnerWithSlots)
@@ -152,15 +158,9 @@ def _pieces_of(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner
     ):
         return {}
     folder = first.kept.folder if first.kept else new_piece_folder()
-    found = {}
-    for task in tasks:
-        fragment = snapshot.fragments_by_id[task.fragment_id]
-        of_fragment = cut_into_pieces(fragment, folder)
-        if of_fragment:
-            found[fragment.id] = of_fragment
-    if not found or len(tasks) >= runner.num_slots():
-        return {}
-    kept = {task.fragment_id: task.kept for task in tasks if task.kept}
+    fragments = [snapshot.fragments_by_id[fragment_id] for task in tasks for fragment_id in task.fragment_ids]
+    found = cut_into_pieces(fragments, folder, runner.num_slots())
+    kept = {fragment_id: task.kept for task in tasks if task.kept for fragment_id in task.fragment_ids}
     finished = [key for key in found if key in kept and kept[key].find(snapshot.store, snapshot.fragments_by_id[key])]
     return {key: of_fragment for key, of_fragment in found.items() if key not in finished}
 
@@ -173,12 +173,17 @@ def _size_bytes(snapshot: Snapshot, piece: Piece) -> int:
 
 
 def _write_files(snapshot: Snapshot, tasks: Sequence[BackfillTask], runner: Runner, job: Job) -> list[ColumnFile]:
-    sizes = [snapshot.fragments_by_id[task.fragment_id].files for task in tasks]
-    job = job.in_bytes(sum(file.file_size_bytes for file in files) for files in sizes)
+    fragments = snapshot.fragments_by_id
+    job = job.in_bytes(
+        sum(file.file_size_bytes for fragment_id in task.fragment_ids for file in fragments[fragment_id].files)
+        for task in tasks
+    )
     if any(task.kept for task in tasks):
-        return runner.map(write_columns, tasks, job)
-    job = job.with_removal(partial(remove_files_of_job, snapshot.store))
-    return runner.map(write_columns, tasks, job, lambda file: pending_columns(snapshot, [file]).abandon())
+        written = runner.map(write_columns, tasks, job)
+    else:
+        job = job.with_removal(partial(remove_files_of_job, snapshot.store))
+        written = runner.map(write_columns, tasks, job, lambda files: pending_columns(snapshot, files).abandon())
+    return [file for files in written for file in files]
 
 
 def check_batch_size(batch_size: int | None) -> None:
@@ -205,20 +210,32 @@ def backfill_request(
     )
 
 
-def write_columns(task: BackfillTask) -> ColumnFile:
-    """Write the fragment's file; on an error it is deleted.
+def write_columns(task: BackfillTask) -> list[ColumnFile]:
+    """Write the file of each fragment; on an error all are deleted, unless the task keeps files.
 
     Raises `RetryableConflict` if a kept piece is gone or damaged; another attempt computes the fragment's pieces again.
     """
     snapshot = task.snapshot.open()
-    fragment = snapshot.fragments_by_id[task.fragment_id]
+    written: list[ColumnFile] = []
+    try:
+        for fragment in (snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids):
+            written += [_write_one(snapshot, fragment, task)]
+    except BaseException:
+        if not task.kept:
+            pending_columns(snapshot, written).abandon()
+        raise
+    return written
+
+
+def _write_one(snapshot: Snapshot, fragment: Fragment, task: BackfillTask) -> ColumnFile:
     finished = task.kept.find(snapshot.store, fragment) if task.kept else None
     if finished is not None:
         return finished
-    if task.pieces:
+    if fragment.id in task.pieces:
         written = _joined(snapshot, fragment, task)
     else:
-        computed = _computed(snapshot, fragment, task.columns, task.source.opened(), task.batch_size)
+        source = task.source.for_fragments((fragment.id,)).opened()
+        computed = _computed(snapshot, fragment, task.columns, source, task.batch_size)
         written = write_column_file(snapshot, fragment, task.columns, computed)
     if task.kept:
         task.kept.keep(snapshot.store, fragment, written)
@@ -227,11 +244,11 @@ def write_columns(task: BackfillTask) -> ColumnFile:
 
 def _joined(snapshot: Snapshot, fragment: Fragment, task: BackfillTask) -> ColumnFile:
     try:
-        return join_column_pieces(snapshot, fragment, task.columns, task.pieces)
+        return join_column_pieces(snapshot, fragment, task.columns, task.pieces[fragment.id])
     except (CorruptFile, ObjectNotFound) as error:
         if not task.kept:
             raise
-        for path in task.pieces:
+        for path in task.pieces[fragment.id]:
             snapshot.store.delete(path)
         raise RetryableConflict(f"{error}; make the same call again to compute the fragment's pieces") from error
 
@@ -302,11 +319,11 @@ def _check_can_add(snapshot: Snapshot, columns: Schema) -> None:
     check_no_blobs(columns)
     if snapshot.file_version is not FileVersion.V2_0:
         return
-    for field in columns.fields:  # a reader of 2.0 looks for all fields of a struct in the file that lists the struct
-        known = snapshot.schema.by_id(field.id)
-        if known is not None and {node.id for node in known.walk()} != {node.id for node in field.walk()}:
+    for column in columns.fields:  # a reader of 2.0 looks for all fields of a struct in the file that lists the struct
+        known = snapshot.schema.by_id(column.id)
+        if known is not None and {node.id for node in known.walk()} != {node.id for node in column.walk()}:
             raise UnsupportedFeature(
-                "new values of some fields of a struct of file version 2.0", f"column {field.name!r}"
+                "new values of some fields of a struct of file version 2.0", f"column {column.name!r}"
             )
 
 

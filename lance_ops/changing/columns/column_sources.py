@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -39,12 +39,12 @@ class ColumnSource(ABC):
         """A text by which a later attempt knows the same values again, as far as a text can say that."""
         return f"{type(self).__name__} of {self.reads}"
 
-    def for_fragment(self, fragment_id: int) -> ColumnSource:
-        """Return what a task for this fragment carries: a part of the source, if only that is for its rows."""
+    def for_fragments(self, fragment_ids: Collection[int]) -> ColumnSource:
+        """Return what a task for these fragments carries: a part of the source, if only that is for their rows."""
         return self
 
     def opened(self) -> ColumnSource:
-        """Return the source with what it reads once for all rows of a task."""
+        """Return the source with what it reads once for all rows of a fragment, or of a piece of one."""
         return self
 
     @abstractmethod

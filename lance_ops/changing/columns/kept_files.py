@@ -35,10 +35,10 @@ _OLDEST = UNVERIFIED_AGE - timedelta(days=1)
 
 @dataclass(frozen=True)
 class KeptFiles:
-    """The files of one backfill, by fragment. Every task carries it."""
+    """The files of one backfill, by fragment; those of the fragments `too_old` are not taken over."""
 
     folder: str
-    takes_over: bool = True
+    too_old: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, name: str, columns: Schema, source: str) -> KeptFiles:
@@ -50,13 +50,17 @@ class KeptFiles:
         digest = hashlib.sha256(repr((name, fields, source)).encode()).hexdigest()
         return cls(f"{DATA_DIR}/backfill-{digest[:32]}")
 
-    def by_fragment(self, store: Store, fragments: Iterable[Fragment]) -> list[KeptFiles]:
-        """Return the files of the task of each fragment; it does not take over a file whose record is too old.
+    def without_old(self, store: Store, fragments: Iterable[Fragment]) -> KeptFiles:
+        """Return the files, without those whose record is too old.
 
         A record is younger than its file by the seconds of its writing.
         """
         old = self._listed(store, lambda age: age > _OLDEST)
-        return [replace(self, takes_over=self._path(fragment) not in old) for fragment in fragments]
+        return replace(self, too_old=frozenset(each.id for each in fragments if self._path(each) in old))
+
+    def for_fragments(self, fragment_ids: Iterable[int]) -> KeptFiles:
+        """Return what a task for these fragments carries."""
+        return replace(self, too_old=self.too_old.intersection(fragment_ids))
 
     def finished_pieces(self, store: Store) -> frozenset[str]:
         """Return the paths of the pieces that may be taken over, which are whole, as no part of one is ever seen."""
@@ -64,7 +68,7 @@ class KeptFiles:
 
     def find(self, store: Store, fragment: Fragment) -> ColumnFile | None:
         """Return the finished file of a fragment; None if there is none, or if the fragment has changed since."""
-        if not self.takes_over:
+        if fragment.id in self.too_old:
             return None
         with suppress(ObjectNotFound, ValueError, KeyError, TypeError, UnsafePath):  # a damaged record is none
             record = json.loads(store.get(self._path(fragment)).to_pybytes())

@@ -81,11 +81,10 @@ def bind_replaced_values(snapshot: Snapshot, table: pa.Table, left_on: str, righ
 def plan_value_replacement(
     snapshot: Snapshot, replaced: ReplacedValues, fragment_ids: Sequence[int]
 ) -> tuple[BackfillTask, ...]:
-    """Return one backfill task for each of these fragments."""
+    """Return the tasks that write the columns for these fragments."""
     columns = Schema(tuple(node for node in snapshot.schema.fields if node.name in replaced.table.schema.names))
-    wanted = set(fragment_ids)
     ordered = ReplacedValues(replaced.on, replaced.keys, replaced.table.select(columns.names))
-    return tuple(task for task in plan_backfill(snapshot, columns, ordered) if task.fragment_id in wanted)
+    return plan_backfill(snapshot, columns, ordered, fragment_ids=fragment_ids)
 
 
 def fragments_with_replaced_values(

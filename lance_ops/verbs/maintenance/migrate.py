@@ -40,13 +40,13 @@ class Migrate(Verb):
         files = Counter(".".join(map(str, file.numbers)) for each in snapshot.fragments for file in each.files)
         lines = tuple((number, f"{count:,}") for number, count in sorted(files.items()))
         return Preview(
-            f"rewrite {len(plan.tasks):,} of {before.fragments:,} fragments in file version {version.value}",
+            f"rewrite {len(rewritten):,} of {before.fragments:,} fragments in file version {version.value}",
             before,
             replace(before, deleted_rows=before.deleted_rows - dropped),
             reads_bytes=size,
             writes_bytes=size,
             sections=(Section("Data files by the version in the manifest", ("version", "files"), lines),),
-            facts={"fragments_to_rewrite": len(plan.tasks)},
+            facts={"fragments_to_rewrite": len(rewritten)},
             does_nothing=not plan.tasks and snapshot.file_version is version,
         )
 

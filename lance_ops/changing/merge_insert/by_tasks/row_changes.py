@@ -143,7 +143,8 @@ def _write_columns(task: ColumnTask) -> WrittenChanges:
                 old = _old_values(snapshot, updated[here], list(merge.partial_structs), with_row_id=False)
                 values = with_missing_values_kept(values, old, merge.partial_structs)
             replaced = ReplacedValues(ROW_ADDRESS, SourceKeys([array_of_numbers(updated[here])], [ROW_ADDRESS]), values)
-            files += map(write_columns, plan_value_replacement(snapshot, replaced, [fragment_id]))
+            for each in plan_value_replacement(snapshot, replaced, [fragment_id]):
+                files += write_columns(each)
     except BaseException:
         pending_columns(snapshot, files).abandon()
         raise
