@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["setting"]
+__all__ = ["commit_of_tree", "setting"]
 
 # Above this, other processes compete for the cores that a run has.
 _IDLE_LOAD = 0.5
@@ -30,7 +30,7 @@ def setting(load_before: float, seconds: float, scale: float, *, measured_on: st
         "pylance": version("pylance"),
         "pyarrow": version("pyarrow"),
         "numba": version("numba"),
-        "commit": _commit(),
+        "commit": commit_of_tree(),
     }
 
 
@@ -40,7 +40,7 @@ def _cpu_model() -> str:
     return next(names, platform.machine())
 
 
-def _commit() -> str:
-    # `--dirty` marks numbers measured on uncommitted code.
+def commit_of_tree() -> str:
+    """Return the commit of the work tree; `-dirty` at its end marks code that is not committed."""
     answer = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return answer.stdout.strip() or "unknown"

@@ -11,21 +11,30 @@ import pickle
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyroaring import BitMap
 
 import lance_ops
+from lance_ops.changing.deletion import FoundRows, plan_deletion
+from lance_ops.core.file_names import new_deletion_file_id
 from lance_ops.maintenance.compaction import CompactionOptions, plan_compaction
-from lance_ops.reading import ScanRequest, plan_scan
+from lance_ops.reading import ScanRequest, bind_filter, plan_scan
+from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot
-from lance_ops.table import Fragment, decode_manifest, encode_manifest
-from lance_ops.transactions import Append
-from lance_ops.writing import commit_operation
+from lance_ops.table import DeletionFile, DeletionFileType, Fragment, decode_manifest, encode_manifest
+from lance_ops.table.rows import join_bitmaps
+from lance_ops.transactions import Append, Delete
+from lance_ops.writing import commit_operation, write_deletion_files
 
 __all__ = ["ALL_STEPS", "Step", "peak_bytes"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _ROWS_OF_FRAGMENT = 100
 _FRAGMENTS_OF_COMPACTION = 10
@@ -113,6 +122,57 @@ def _plan_compaction(uri: str, count: int) -> Timed:
     }
 
 
+def _delete(uri: str, count: int) -> Timed:
+    """Receive the rows that tasks find in every fragment, have tasks write the deletion files, and commit them."""
+    snapshot = lance_ops.dataset(uri).snapshot
+    begin = time.process_time()
+    plan = plan_deletion(snapshot, bind_filter(snapshot, "value < 1"))
+    planned = time.process_time()
+    came = [pickle.dumps(FoundRows({each: _found() for each in task.share.fragment_ids})) for task in plan.tasks]
+    found = time.process_time()
+    offsets = join_bitmaps(each.offsets for each in [pickle.loads(outcome) for outcome in came])
+    assert len(offsets) > count
+    runner = DeletionStandin(snapshot)
+    written = write_deletion_files(snapshot, offsets, runner)
+    commit_operation(snapshot, Delete(written.updated_fragments, (), plan.predicate.to_sql()))
+    return {
+        "plan_delete_s": planned - begin,
+        "delete_s": time.process_time() - found,
+        "deletion_tasks": runner.num_tasks,
+        "deletion_sent_bytes": runner.sent_bytes,
+    }
+
+
+def _found() -> bytes:
+    return BitMap(range(0, _ROWS_OF_FRAGMENT, 10)).serialize()
+
+
+class DeletionStandin:
+    """Reports for each task the deletion files that it would write, and writes none."""
+
+    num_tasks = sent_bytes = 0
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._version = snapshot.version
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        job: Job | None = None,
+        discard: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        """Hold all tasks as pickles and then all outcomes as pickles, as a driver of Spark does."""
+        sent = [pickle.dumps(task) for task in tasks]
+        self.num_tasks, self.sent_bytes = len(sent), sum(map(len, sent))
+        came = [pickle.dumps(self._outcome(task)) for task in tasks]
+        return [pickle.loads(each) for each in came]
+
+    def _outcome(self, task: Any) -> dict[int, DeletionFile]:
+        kind, num_rows = DeletionFileType.ARROW_ARRAY, _ROWS_OF_FRAGMENT // 10
+        return {key: DeletionFile(self._version, new_deletion_file_id(), kind, num_rows) for key in task.offsets}
+
+
 ALL_STEPS: dict[str, Step] = {
     "commit": _commit,
     "bytes": _bytes,
@@ -120,8 +180,9 @@ ALL_STEPS: dict[str, Step] = {
     "plan_scan": _plan_scan,
     "plan_compaction": _plan_compaction,
     "append": _append,
+    "delete": _delete,
 }
-"""In this order: the first one makes the table, and `append` adds one more fragment."""
+"""In this order: the first one makes the table, and the last two change it."""
 
 
 def main() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pyroaring import BitMap
+
 from tests.bench.scale.recorded import FragmentCosts
 from tests.bench.scale.simulation import Cluster, Outcome, Store, Work, simulate
 
-__all__ = ["page", "works"]
+__all__ = ["bitmap_bytes", "page", "works"]
 
 _PREFIXES = (1, 8, 64)
 
@@ -28,7 +30,17 @@ _MEASURES = (
     ("and its peak, MB", "plan_compaction_peak_bytes", 1e6),
     ("its tasks, MB", "all_task_bytes", 1e6),
     ("outcomes of a job, MB", "all_outcome_bytes", 1e6),
+    ("plan a DELETE, s", "plan_delete_s", 1),
+    ("receive and commit what it deletes, s", "delete_s", 1),
+    ("and its peak, MB", "delete_peak_bytes", 1e6),
+    ("tasks that write its deletion files", "deletion_tasks", 1),
+    ("and what they are sent, MB", "deletion_sent_bytes", 1e6),
 )
+
+_DELETED_ROWS = 1_000
+"""The rows of each fragment that the simulated DELETE deletes, which are far from each other."""
+_TIMES_HELD = 3
+"""A driver holds the rows of a DELETE as outcomes of tasks, as bitmaps, and in the tasks that write the files."""
 
 _PREFACE = """\
 # Scale: 100 TB, 1,000 executors, a million fragments
@@ -65,7 +77,23 @@ def works(manifest: Mapping[str, float], one: FragmentCosts, fragments: int, fra
             commit_s,
             compaction,
         ),
+        Work(
+            f"delete of {_DELETED_ROWS:,} rows a fragment",
+            fragments,
+            column[0],
+            some,
+            1,
+            column[1],
+            manifest["plan_delete_s"],
+            manifest["delete_s"],
+            manifest["delete_peak_bytes"] + _TIMES_HELD * fragments * bitmap_bytes(round(times * one.num_rows)),
+        ),
     ]
+
+
+def bitmap_bytes(num_rows: int) -> int:
+    """Return what the bitmap of the rows takes that the simulated DELETE deletes of a fragment."""
+    return len(BitMap(range(0, num_rows, max(1, num_rows // _DELETED_ROWS))).serialize())
 
 
 def page(
@@ -96,7 +124,10 @@ def page(
         "Each fragment has one data file. A manifest is decoded fragment by fragment, on first use; its bytes stay in",
         "memory. A job's outcomes are what tasks report to the driver, which commits them as one version. From 512",
         "changed fragments on, tasks also write the deletion files, those of at most 128 fragments in each, so the",
-        "driver makes no request for each fragment.",
+        "driver makes no request for each fragment. A DELETE is measured with ten rows of each fragment. Its driver",
+        f"holds bitmaps of all deleted rows {_TIMES_HELD} times at its peak: two bytes for each scattered row, and",
+        f"a few for each run of neighbours. {_DELETED_ROWS:,} scattered rows of a fragment with {one.num_rows:,} take",
+        f"{bitmap_bytes(one.num_rows):,} bytes once. If a DELETE is more than a driver can hold, split its condition.",
         "",
         "## The driver of a merge",
         "",

@@ -34,9 +34,9 @@ def manifest_costs(count: int, folder: Path) -> dict[str, float]:
     return found
 
 
-def driver_lines(script: str) -> list[str]:
+def driver_lines(script: str, fragments: int, millions: int) -> list[str]:
     """Measure a driver in a process of its own, by the script `merge_driver` or `index_driver`."""
-    command = [sys.executable, "-m", f"tests.bench.{script}"]
+    command = [sys.executable, "-m", f"tests.bench.{script}", str(fragments), str(millions)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
@@ -52,6 +52,11 @@ class FragmentCosts:
     column_gets: int
     column_cpu_s: float
     column_bytes: int
+
+    @property
+    def num_rows(self) -> int:
+        """The rows of the fragment, of eight columns of doubles."""
+        return self.size_bytes // 8 // _COLUMNS
 
 
 def fragment_costs(size_bytes: int) -> FragmentCosts:
