@@ -22,6 +22,7 @@ from lance_ops.maintenance.verification.checks import (
     check_index,
     check_index_entries,
     check_references,
+    check_rows,
     check_table,
     find_shared_row_ids,
     record_shared_row_ids,
@@ -33,6 +34,7 @@ from lance_ops.maintenance.verification.verification_plan import (
     IndexEntriesTask,
     IndexTask,
     RowIdsTask,
+    RowsTask,
     TableTask,
     VerificationOptions,
     VerificationTask,
@@ -155,9 +157,12 @@ def execute(task: VerificationTask) -> Checked:
 
 def _check(task: VerificationTask, snapshot: Snapshot, found: FindingCollector) -> list[SharedRowId]:
     match task:
-        case FragmentsTask(_, positions, decode):
+        case FragmentsTask(_, positions, decode, _, leaves_rows):
             for position in positions:
-                check_fragment(snapshot, snapshot.manifest.fragments[position], found, decode=decode)
+                fragment = snapshot.manifest.fragments[position]
+                check_fragment(snapshot, fragment, found, decode=decode, leaves_rows=leaves_rows)
+        case RowsTask(_, position, start, stop):
+            check_rows(snapshot, snapshot.manifest.fragments[position], start, stop, found)
         case IndexTask(_, uuid, decode):
             check_index(snapshot, _segment(snapshot, uuid), found, decode=decode)
         case IndexEntriesTask(_, uuid, spans):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from itertools import pairwise
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
@@ -21,6 +22,7 @@ __all__ = [
     "IndexEntriesTask",
     "IndexTask",
     "RowIdsTask",
+    "RowsTask",
     "TableTask",
     "VerificationOptions",
     "VerificationPlan",
@@ -30,14 +32,18 @@ __all__ = [
 
 _MAX_FRAGMENT_ROWS = 1 << 32
 
+_LARGE_TASK = 4
+"""The rows of a fragment are shared among tasks that each decode this many times `max_bytes_per_task`, if there are
+several: a page on the border of two ranges is decoded twice."""
+
 
 @dataclass(frozen=True)
 class VerificationOptions:
     """How thoroughly to verify, and how much one task does.
 
     `all_versions` includes the other retained versions of the branch. A task checks fragments of about
-    `max_bytes_per_task`, and compares at most `max_entries_per_task` rows of an index, which it holds in memory. To
-    compare row ids it holds about `max_row_id_runs_per_task` runs of them.
+    `max_bytes_per_task`, or decodes some rows of a large one. A task compares at most `max_entries_per_task` rows of an
+    index, which it holds in memory. To compare row ids it holds about `max_row_id_runs_per_task` runs of them.
 
     `max_bytes` bounds a verification: it checks fragments, then index segments, of at most this many bytes, but at
     least one part. It begins at part `first_part`, and after the last part it goes on with the first.
@@ -74,12 +80,28 @@ class VerificationOptions:
 
 @dataclass(frozen=True)
 class FragmentsTask:
-    """Check fragments, by their positions in the manifest: a damaged manifest may have two of one id."""
+    """Check fragments, by their positions in the manifest: a damaged manifest may have two of one id.
+
+    With `leaves_rows`, other tasks decode the rows.
+    """
 
     what: ClassVar[str] = "data files, deletion files and rows of fragments"
     snapshot: SnapshotReference
     positions: tuple[int, ...]
     decode: bool
+    size_bytes: int
+    leaves_rows: bool = False
+
+
+@dataclass(frozen=True)
+class RowsTask:
+    """Decode the physical rows from `start` to `stop` of a large fragment; blobs are left to its `FragmentsTask`."""
+
+    what: ClassVar[str] = "rows of large fragments"
+    snapshot: SnapshotReference
+    position: int
+    start: int
+    stop: int
     size_bytes: int
 
 
@@ -127,8 +149,8 @@ class TableTask:
     size_bytes: int = 0
 
 
-_CHECKS = [each.what for each in (TableTask, RowIdsTask, FragmentsTask, IndexTask, IndexEntriesTask)]
-VerificationTask: TypeAlias = FragmentsTask | IndexTask | IndexEntriesTask | RowIdsTask | TableTask
+_CHECKS = [each.what for each in (TableTask, RowIdsTask, FragmentsTask, RowsTask, IndexTask, IndexEntriesTask)]
+VerificationTask: TypeAlias = FragmentsTask | RowsTask | IndexTask | IndexEntriesTask | RowIdsTask | TableTask
 
 
 @dataclass(frozen=True)
@@ -170,7 +192,7 @@ class VerificationPlan:
         found: dict[str, int] = {}
         for task in self.tasks:
             match task:
-                case FragmentsTask(of, positions, _, _) if of.version == self.version:
+                case FragmentsTask(of, positions) if of.version == self.version:
                     for position in positions:
                         for file in manifest.fragments[position].files:
                             found[_path_in(file.base_id, file.path)] = file.file_size_bytes
@@ -258,13 +280,31 @@ def _tasks_of(
         yield from _row_id_tasks(reference, snapshot, options)
     new = [(at, each) for at, each in enumerate(snapshot.manifest.fragments) if each not in planned.fragments]
     planned.fragments.update(fragment for _, fragment in new)
-    yield from _fragment_tasks(reference, new, options)
+    cut = {at: ranges for at, fragment in new if (ranges := _row_ranges(snapshot, fragment, options))}
+    yield from _fragment_tasks(reference, (each for each in new if each[0] not in cut), options)
+    for at, fragment in (each for each in new if each[0] in cut):
+        size = _fragment_bytes(fragment)
+        yield FragmentsTask(reference, (at,), options.decode, size, leaves_rows=True)
+        for start, stop in cut[at]:
+            yield RowsTask(reference, at, start, stop, size * (stop - start) // fragment.physical_rows)
     for index in snapshot.manifest.indices:
         if index not in planned.indices:
             planned.indices.add(index)
             yield IndexTask(reference, index.uuid, options.decode, _index_bytes(index))
             if options.decode and has_comparable_entries(snapshot, index):
                 yield from _entry_tasks(reference, snapshot, index, options)
+
+
+def _row_ranges(snapshot: Snapshot, fragment: Fragment, options: VerificationOptions) -> list[tuple[int, int]]:
+    """Return the ranges of rows for the tasks that decode a large fragment; none if one task does.
+
+    Some early writers stated no count of rows, or a wrong one: their fragments are not cut.
+    """
+    worth = _fragment_bytes(fragment) // (_LARGE_TASK * options.max_bytes_per_task)
+    num_tasks = min(worth, fragment.physical_rows)
+    if num_tasks < 2 or not options.decode or snapshot.manifest.writer_version is None:
+        return []
+    return list(pairwise(fragment.physical_rows * number // num_tasks for number in range(num_tasks + 1)))
 
 
 def _fragment_tasks(

@@ -18,8 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_ops
-from lance_ops.core.errors import InvalidInput, StoreError
+from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError
+from lance_ops.core.schema import Schema
 from lance_ops.maintenance.verification import (
+    DamageKind,
     FindingSeverity,
     VerificationLevel,
     VerificationOptions,
@@ -29,9 +31,9 @@ from lance_ops.maintenance.verification import (
     verify,
 )
 from lance_ops.maintenance.verification.checks import data_file_checks, index_entry_checks
-from lance_ops.maintenance.verification.verification_plan import FragmentsTask, IndexEntriesTask, IndexTask
+from lance_ops.maintenance.verification.verification_plan import FragmentsTask, IndexEntriesTask, IndexTask, RowsTask
 from lance_ops.runners import InThreads
-from lance_ops.snapshot import Snapshot
+from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.store import LocalStore
 from lance_ops.table import FragmentList
 from tests.maintenance.verification.planted_damages import ALL_DAMAGES, ROWS_PER_FRAGMENT, make_dataset
@@ -54,6 +56,32 @@ def test_every_row_of_an_index_and_every_fragment_is_in_one_task(snapshot: Snaps
     positions = [task.positions for task in plan.tasks if isinstance(task, FragmentsTask)]
     assert sorted(at for part in positions for at in part) == [0, 1, 2]
     assert [task.size_bytes for task in plan.tasks] == sorted((task.size_bytes for task in plan.tasks), reverse=True)
+
+
+def test_the_rows_of_a_large_fragment_are_decoded_once_by_several_tasks(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = snapshot.fragments[0].files[0].file_size_bytes
+    options = VerificationOptions(max_bytes_per_task=size // 13)  # 13 / 4 is three tasks
+    plan = plan_verification(snapshot, options)
+    ranges = [(task.start, task.stop) for task in plan.tasks if isinstance(task, RowsTask) and task.position == 0]
+    assert sorted(ranges) == [(0, 200), (200, 400), (400, 600)]
+    decoded, column_windows = Counter[tuple[str, int]](), data_file_checks.column_windows
+
+    def damaged(reader: FragmentReader, schema: Schema, start: int, stop: int) -> Iterator[tuple[int, pa.Table]]:
+        if reader.fragment.id == 0:
+            decoded.update((schema.names[0], row) for row in range(start, stop))
+            if schema.names == ["text"] and start <= 450 < stop:
+                raise CorruptFile("file", "page", "bits")
+        return column_windows(reader, schema, start, stop)
+
+    monkeypatch.setattr(data_file_checks, "column_windows", damaged)
+    (damage,) = verify(snapshot, options).damages
+    assert (damage.kind, damage.fragment_id, damage.column) == (DamageKind.FILE_CONTENT, 0, "text")
+    assert decoded == {(name, row): 1 for name in snapshot.schema.names for row in range(ROWS_PER_FRAGMENT)}
+    assert not any(isinstance(task, RowsTask) for task in plan_verification(snapshot).tasks)
+    quick = replace(options, level=VerificationLevel.QUICK)
+    assert not any(isinstance(task, RowsTask) for task in plan_verification(snapshot, quick).tasks)
 
 
 def test_tasks_are_small_values_that_another_process_can_execute(snapshot: Snapshot) -> None:

@@ -18,7 +18,7 @@ from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
 from lance_ops.table.manifest import ObjectLocation
 
-__all__ = ["check_data_file", "column_windows", "open_data_file"]
+__all__ = ["check_data_file", "column_windows", "decode_rows", "open_data_file"]
 
 _WINDOW_BYTES = 16 * 1024 * 1024
 """Encoded bytes of one column that are decoded at a time."""
@@ -44,11 +44,19 @@ def open_data_file(
 
 
 def check_data_file(
-    snapshot: Snapshot, fragment: Fragment, file: DataFile, reader: FileReader, found: FindingCollector, *, decode: bool
+    snapshot: Snapshot,
+    fragment: Fragment,
+    file: DataFile,
+    reader: FileReader,
+    found: FindingCollector,
+    *,
+    decode: bool,
+    leaves_rows: bool,
 ) -> None:
     """Compare an open file with its manifest entry and locate its blobs; with `decode`, read every page and sidecar.
 
-    Columns that the snapshot's schema does not show, because they were dropped or replaced, are not decoded.
+    Columns that the snapshot's schema does not show, because they were dropped or replaced, are not decoded. With
+    `leaves_rows`, only columns of blobs are.
     """
     stated = FileVersion.from_numbers(*file.numbers, where=reader.path)
     if reader.version is not stated:
@@ -61,15 +69,26 @@ def check_data_file(
     if not _columns_match(snapshot.schema, file, reader, found):
         return
     location = snapshot.file_locations.data_file(file.base_id, file.path)
-    part = snapshot.reader(replace(fragment, files=(file,)))
-    live = set(file.live_fields)
+    part, rows = snapshot.reader(replace(fragment, files=(file,))), range(fragment.physical_rows)
     sidecars = SidecarEnds(snapshot, file)
-    for field in snapshot.schema.fields:
-        has_blobs = field.is_blob_v1 or field.holds_blobs_v2
-        if (decode or has_blobs) and not live.isdisjoint(node.id for node in field.walk()):
-            _read_column(part, field, location, BlobEnds(snapshot, file, field, sidecars), found)
+    for field in _columns_in(snapshot.schema, file):
+        if _has_blobs(field) or (decode and not leaves_rows):
+            _read_column(part, field, rows, location, BlobEnds(snapshot, file, field, sidecars), found)
     shown = {node.id for field in snapshot.schema.fields for node in field.walk()}
     sidecars.check(found, compare=decode, is_complete=shown.issuperset(file.fields))
+
+
+def decode_rows(
+    snapshot: Snapshot, fragment: Fragment, file: DataFile, reader: FileReader, rows: range, found: FindingCollector
+) -> None:
+    """Decode physical rows of the columns without blobs of an open file, if it fits its manifest entry."""
+    if not _columns_match(snapshot.schema, file, reader, FindingCollector(found.version)):
+        return
+    location = snapshot.file_locations.data_file(file.base_id, file.path)
+    part = snapshot.reader(replace(fragment, files=(file,)))
+    for field in _columns_in(snapshot.schema, file):
+        if not _has_blobs(field):
+            _read_column(part, field, rows, location, None, found)
 
 
 def column_windows(reader: FragmentReader, schema: Schema, start: int, stop: int) -> Iterator[tuple[int, pa.Table]]:
@@ -121,11 +140,28 @@ def _kind_of(field: Field) -> str:
     return "struct" if field.is_blob_v2 else field.logical_type
 
 
+def _columns_in(schema: Schema, file: DataFile) -> Iterator[Field]:
+    """Yield the columns of which the file has a field that counts."""
+    live = set(file.live_fields)
+    return (field for field in schema.fields if not live.isdisjoint(node.id for node in field.walk()))
+
+
+def _has_blobs(field: Field) -> bool:
+    return field.is_blob_v1 or field.holds_blobs_v2
+
+
 def _read_column(
-    part: FragmentReader, field: Field, location: ObjectLocation, blobs: BlobEnds, found: FindingCollector
+    part: FragmentReader,
+    field: Field,
+    rows: range,
+    location: ObjectLocation,
+    blobs: BlobEnds | None,
+    found: FindingCollector,
 ) -> None:
-    """Decode a column window by window, and check where its blobs are."""
+    """Decode some rows of a column window by window, and check where its `blobs` are."""
     with found.errors_as(DamageKind.FILE_CONTENT, location.uri, column=field.name):
-        for _, table in column_windows(part, Schema((field.described(),)), 0, part.fragment.physical_rows):
-            blobs.add(table.column(0))
-    blobs.check(found)
+        for _, table in column_windows(part, Schema((field.described(),)), rows.start, rows.stop):
+            if blobs is not None:
+                blobs.add(table.column(0))
+    if blobs is not None:
+        blobs.check(found)

@@ -6,16 +6,21 @@ from dataclasses import replace
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.maintenance.verification.checks.checksum_checks import record_checksum_report
-from lance_ops.maintenance.verification.checks.data_file_checks import check_data_file, open_data_file
+from lance_ops.maintenance.verification.checks.data_file_checks import check_data_file, decode_rows, open_data_file
 from lance_ops.maintenance.verification.findings import DamageKind, FindingCollector
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, deletion_checksum_report
 
-__all__ = ["check_fragment"]
+__all__ = ["check_fragment", "check_rows"]
 
 
-def check_fragment(snapshot: Snapshot, fragment: Fragment, found: FindingCollector, *, decode: bool) -> None:
-    """Record where a fragment's files and rows contradict the manifest; with `decode`, read every page."""
+def check_fragment(
+    snapshot: Snapshot, fragment: Fragment, found: FindingCollector, *, decode: bool, leaves_rows: bool = False
+) -> None:
+    """Record where a fragment's files and rows contradict the manifest; with `decode`, read every page.
+
+    With `leaves_rows`, the pages are left to `check_rows`, except those of blobs.
+    """
     found = found.of_fragment(fragment.id)
     opened = [(file, open_data_file(snapshot, file, found, checksums=decode)) for file in fragment.files]
     is_stated = snapshot.manifest.writer_version is not None and fragment.physical_rows
@@ -25,10 +30,23 @@ def check_fragment(snapshot: Snapshot, fragment: Fragment, found: FindingCollect
     for file, reader in opened:
         if reader is not None:
             with found.errors_as(DamageKind.FILE_CONTENT, reader.path):
-                check_data_file(snapshot, fragment, file, reader, found, decode=decode)
+                check_data_file(snapshot, fragment, file, reader, found, decode=decode, leaves_rows=leaves_rows)
     if fragment.deletion_file is not None:
         _check_deletions(snapshot, fragment, fragment.deletion_file, found)
     _check_sequences(snapshot, fragment, found)
+
+
+def check_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int, found: FindingCollector) -> None:
+    """Record which columns cannot be decoded in a range of physical rows, except columns of blobs.
+
+    Of a file that cannot be opened, or does not fit the manifest, `check_fragment` records why.
+    """
+    found = found.of_fragment(fragment.id)
+    for file in fragment.files:
+        reader = open_data_file(snapshot, file, FindingCollector(found.version), checksums=False)
+        if reader is not None and reader.num_rows == fragment.physical_rows:
+            with found.errors_as(DamageKind.FILE_CONTENT, reader.path):
+                decode_rows(snapshot, fragment, file, reader, range(start, stop), found)
 
 
 def _check_deletions(snapshot: Snapshot, fragment: Fragment, file: DeletionFile, found: FindingCollector) -> None:
