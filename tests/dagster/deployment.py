@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet
+import pytest
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.dagster.declaration import DatasetConfig
@@ -100,6 +103,15 @@ class Deploy(Protocol):
     """Makes a deployment; `raw` and `declared` are keys of the declaration."""
 
     def __call__(self, raw: dict[str, Any] | None = None, **declared: Any) -> Deployment: ...
+
+
+@contextmanager
+def writers_clock_ahead(by: timedelta) -> Iterator[None]:
+    """Have the versions that are committed in the block bear a later time."""
+    now_ns, ahead_ns = time.time_ns, by // timedelta(microseconds=1) * 1000
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(time, "time_ns", lambda: now_ns() + ahead_ns)
+        yield
 
 
 def values(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:

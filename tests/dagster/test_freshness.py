@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import shutil
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import dagster as dg
 import pyarrow as pa
 import pytest
 
 from lance_ops.api import write_dataset
+from lance_ops.dagster import opening
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import freshness as room
 from lance_ops.dagster.head import recorded_versions as events
 from lance_ops.dagster.head.freshness import FRESH, freshness
 from lance_ops.dagster.head.report import unrecorded
+from lance_ops.errors import StoreError
 from lance_ops.maintenance.health import last_change
 from lance_ops.snapshot import Snapshot
-from tests.dagster.deployment import Deploy, Deployment
+from tests.dagster.deployment import Deploy, Deployment, writers_clock_ahead
 
 pytestmark = pytest.mark.dagster
 
@@ -146,6 +148,38 @@ def test_a_tick_without_a_new_version_reads_no_event_of_the_head(
     write_dataset(rows(2), deployment.config.uri, mode="append")
     deployment.tick("freshness")
     assert len(looked) == 2
+
+
+def test_a_change_of_a_clock_that_is_far_ahead_does_not_count_as_fresh(deployment: Deployment) -> None:
+    with writers_clock_ahead(timedelta(minutes=50)):
+        write_dataset(rows(1), deployment.config.uri)
+    assert reported(deployment) == [True]
+    with writers_clock_ahead(timedelta(days=3650)):
+        write_dataset(rows(2), deployment.config.uri, mode="append")
+    assert reported(deployment) == [False]
+    assert "the clock of its writer was ahead" in (deployment.tick("freshness").skip_message or "")
+
+
+def test_rows_too_old_in_a_store_that_refuses_turn_the_check_red(
+    deployment: Deployment, clock: list[timedelta], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    assert reported(deployment) == [True]
+
+    def refused(*_: object) -> NoReturn:
+        raise StoreError("the key has expired: set new credentials")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(opening, "open_to_look", refused)
+        with pytest.raises(StoreError, match="the key has expired"):
+            deployment.tick("freshness")
+        clock[0] = timedelta(hours=4)
+        assert reported(deployment) == [False]
+        said = deployment.tick("freshness").skip_message or ""
+        assert "before the last 2 hours, and the table cannot be looked at: the key has expired" in said
+    write_dataset(rows(2), deployment.config.uri, mode="append")
+    clock[0] = timedelta(0)
+    assert reported(deployment) == [True]
 
 
 @pytest.mark.parametrize("cursor", [None, "green", "[1]", "[1, 2.0, 3]", '[1, 2.0, [3, "then"]]', "{}"])

@@ -2,6 +2,7 @@
 
 The metadata of the head's newest events says which version changed rows last, so only versions without an event are
 read. Time passes without a run: a sensor evaluates the check, and reports it when the newest recorded result differs.
+It does so, too, while the table's store refuses or is silent: rows that nobody can see do not keep the check green.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -12,7 +13,7 @@ from typing import Self
 
 import dagster as dg
 
-from lance_ops.core.errors import CorruptFile
+from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import check_result_of
@@ -33,17 +34,24 @@ __all__ = ["FRESH", "Freshness", "build_freshness_check", "build_freshness_senso
 FRESH = "fresh"
 """The name of the check."""
 
+_CLOCK_MARGIN = timedelta(hours=1)
+"""How far a writer's clock may be ahead of this machine's. The age of a change further ahead is not known."""
+
 _EVENTS = 20
 """How many of the head's newest events are read: concurrent runs record their versions in any order."""
 
 
 @dataclass(frozen=True)
 class Freshness:
-    """How long ago rows last changed, compared with the limit. `change` is None for a table that does not exist."""
+    """How long ago rows last changed, compared with the limit. `change` is None for a table that does not exist.
+
+    `why_unseen` says why the table could not be looked at: then `change` is the last one that was seen.
+    """
 
     change: LastChange | None
     limit: timedelta
     now: datetime
+    why_unseen: str | None = None
 
     @property
     def age(self) -> timedelta | None:
@@ -53,8 +61,8 @@ class Freshness:
 
     @property
     def passed(self) -> bool:
-        """Whether rows changed within the limit, or the time of the last change is not known."""
-        return self.age is None or self.age < self.limit
+        """Whether rows changed within the limit, or the writer of the last change did not say when."""
+        return self.age is None or -_CLOCK_MARGIN <= self.age < self.limit
 
     def evaluation(self, head: dg.AssetKey) -> dg.AssetCheckEvaluation:
         """Return the result of the check."""
@@ -78,16 +86,18 @@ class Freshness:
             return "there is no version yet: the first batch makes the dataset"
         if self.change.committed_at is None:
             return f"rows changed last in version {self.change.version}, whose writer did not say when"
-        when = f"{self.change.committed_at:%Y-%m-%d %H:%M} UTC"
-        hours = f"{self.limit / timedelta(hours=1):g} hours"
-        relation = "within" if self.passed else "before"
-        return f"rows changed last in version {self.change.version} of {when}, {relation} the last {hours}"
+        when = f"rows changed last in version {self.change.version} of {self.change.committed_at:%Y-%m-%d %H:%M} UTC"
+        if self.age is not None and self.age < -_CLOCK_MARGIN:
+            found = f"{when}: the clock of its writer was ahead of this one, so its age is not known; set the clocks"
+        else:
+            hours = f"{self.limit / timedelta(hours=1):g} hours"
+            found = f"{when}, {'within' if self.passed else 'before'} the last {hours}"
+        return found if self.why_unseen is None else f"{found}, and the table cannot be looked at: {self.why_unseen}"
 
 
 def freshness(instance: dg.DagsterInstance, config: DatasetConfig, open_newest: OpenNewest | None = None) -> Freshness:
     """Return how fresh the dataset's rows are. Reads the versions that the head has no event of, newest first."""
-    seen = _look(instance, config, None, open_newest)
-    return Freshness(seen.change if seen else None, _limit(config), datetime.now(UTC))
+    return _freshness_of(config, _look(instance, config, None, open_newest))
 
 
 @dataclass(frozen=True)
@@ -164,12 +174,19 @@ def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) ->
     )
     @skip_tick_if_damaged(config)
     def fresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        seen = _look(context.instance, config, _Seen.decode(context.cursor))
-        change, cursor = (seen.change, seen.encode()) if seen else (None, None)
-        found = Freshness(change, _limit(config), datetime.now(UTC)).evaluation(names.head)
+        seen = _Seen.decode(context.cursor)
+        why_unseen: str | None = None
+        try:
+            seen = _look(context.instance, config, seen)
+        except StoreError as error:
+            if _freshness_of(config, seen).passed:
+                raise  # the tick fails and names the store; the rows that were seen are not too old yet
+            why_unseen = str(error)
+        found = _freshness_of(config, seen, why_unseen).evaluation(names.head)
         last = newest_evaluation(context.instance, dg.AssetCheckKey(names.head, FRESH))
         is_told = last is not None and _result(last.evaluation) == _result(found)
         words = f"{'still' if is_told else 'reported as'} {'green' if found.passed else 'red'}: {found.description}"
+        cursor = seen.encode() if seen else None
         return dg.SensorResult(asset_events=[] if is_told else [found], skip_reason=words, cursor=cursor)
 
     return fresh
@@ -178,6 +195,10 @@ def build_freshness_sensor(config: DatasetConfig, interval_seconds: int = 60) ->
 def _result(evaluation: dg.AssetCheckEvaluation) -> tuple[bool, dg.AssetCheckSeverity]:
     """Return the result; a check that could not look at the table has neither of the others."""
     return evaluation.passed, evaluation.severity
+
+
+def _freshness_of(config: DatasetConfig, seen: _Seen | None, why_unseen: str | None = None) -> Freshness:
+    return Freshness(seen.change if seen else None, _limit(config), datetime.now(UTC), why_unseen)
 
 
 def _limit(config: DatasetConfig) -> timedelta:

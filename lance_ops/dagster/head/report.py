@@ -71,28 +71,25 @@ def unrecorded(
     versions: Sequence[int],
     *,
     started: datetime | None = None,
-    settled_before: datetime | None = None,
+    grace: timedelta = timedelta(0),
     max_seconds: float | None = None,
 ) -> Unrecorded:
     """Return the events of those of the ascending `versions` that the head has no materialization of.
 
-    A version committed after `settled_before` is left out, with all that follow, unless a wrong clock has given it a
-    time far in the future. So are those that follow when `max_seconds` are over; the first one is looked at all the
-    same. Each version costs the read of one manifest. Only the last one gets an overview, for which older versions
-    without an event may be read.
+    A version committed within `grace` is left out, with all that follow. So are those that follow when `max_seconds`
+    are over; the first one is looked at all the same. Each version costs the read of one manifest. Only the last one
+    gets an overview, for which older versions without an event may be read.
     """
     if not versions:
         return Unrecorded()
     begun = time.monotonic()
     history = RecordedHistory(instance, config)
-    far_ahead = datetime.now(UTC) + timedelta(seconds=CLOCK_MARGIN)
     last: NewVersion | None = None
     reached: VersionIdentity | None = None
     older: list[tuple[RecordedVersion, Sequence[_Event]]] = []
     for new in _oldest_first(newest, versions, debt_policy(config)):
         if not history.holds(new.recorded.identity):
-            committed = new.summary.timestamp
-            if settled_before is not None and committed is not None and settled_before < committed < far_ahead:
+            if _is_young(new.summary.timestamp, grace):
                 break
             if last is not None:
                 older.append((last.recorded, [head_event(config, last, started), *index_events(config, last)]))
@@ -124,6 +121,18 @@ def head_event(config: DatasetConfig, new: NewVersion, started: datetime | None 
         metadata=metadata,
         tags={DATA_VERSION_TAG: str(new.recorded.version)},
     )
+
+
+def _is_young(committed_at: datetime | None, grace: timedelta) -> bool:
+    """Return whether a version was committed within the grace period, or by a clock that is somewhat ahead.
+
+    A time far ahead is that of a wrong clock. If it counted as young, this version and all that follow would stay
+    unrecorded until then.
+    """
+    if committed_at is None or not grace:
+        return False
+    age = datetime.now(UTC) - committed_at
+    return -timedelta(seconds=CLOCK_MARGIN) < age < grace
 
 
 def _oldest_first(newest: Snapshot, versions: Sequence[int], policy: DebtPolicy) -> Iterator[NewVersion]:

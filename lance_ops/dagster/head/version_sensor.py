@@ -1,9 +1,10 @@
 """Build the sensor that records versions without an event: of other writers, and of a run that died after its commit.
 
 The cursor is the newest version that the sensor has handled. It skips versions that clean-up has removed. It leaves a
-version younger than a grace period to the run that made it. If the newest version is below the cursor, or if the
-version of its number was committed at another time, the dataset was removed and created again, and the sensor starts
-over. If the newest version does not open, or if the table has gone, it reports the check `valid`.
+version younger than a grace period to the run that made it. A version whose time lies more than an hour ahead is
+not young: its writer's clock was wrong. If the newest version is below the cursor, or if the version of its number was
+committed at another time, the dataset was removed and created again, and the sensor starts over. If the newest version
+does not open, or if the table has gone, it reports the check `valid`.
 
 Dagster ends a tick after 60 seconds and then keeps no cursor. A tick therefore stops in time, and the next one goes on.
 """
@@ -11,7 +12,7 @@ Dagster ends a tick after 60 seconds and then keeps no cursor. A tick therefore 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Self
 
 import dagster as dg
@@ -106,7 +107,7 @@ def build_version_sensor(
             config,
             newest,
             after[:max_versions_per_tick],
-            settled_before=datetime.now(UTC) - grace,
+            grace=grace,
             max_seconds=_MAX_SECONDS,
         )
         if unseen.reached is not None:
