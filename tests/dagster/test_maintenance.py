@@ -43,11 +43,24 @@ def test_maintenance_keeps_the_declared_type_of_an_index_or_the_one_that_the_tab
 
 
 def test_maintenance_that_leaves_a_dataset_beyond_a_limit_fails(deploy: Deploy) -> None:
+    never = {"target_rows_per_fragment": 1, "materialize_deletions": False}
+    deployment = deploy(maintenance={"compaction": never})
+    deployment.fill(2)
+    deployment.data.delete("id % 2 = 0")
+    with pytest.raises(dg.Failure, match="deleted_ratio is .*, above the limit of 0.2; run trips_compact"):
+        deployment.run("maintenance")
+    assert deployment.data.describe_indices(), "what could be done was done"
+
+
+def test_versions_that_clean_up_must_keep_are_a_warning_that_fails_no_run(deploy: Deploy) -> None:
     deployment = deploy(health={"versions": 2})
     fill(deployment)
-    with pytest.raises(dg.Failure, match="versions is .*, above the limit of 2; run trips_cleanup"):
-        deployment.run("maintenance")
-    assert len(deployment.data.get_fragments()) == 1, "what could be done was done"
+    found = check_results(deployment.run("maintenance"))["versions"]
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert found.metadata["lance/value"].value == 0
+    said = found.description or ""
+    assert said.startswith("versions is 0, within the limit of 2; clean-up keeps 8 versions: lower ")
+    assert "maintenance.cleanup.older_than_days (14)" in said and "health.versions" in said
 
 
 def test_a_second_maintenance_finds_nothing_to_do(deployment: Deployment) -> None:

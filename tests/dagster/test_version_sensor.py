@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn

@@ -16,9 +16,10 @@ from lance_ops.dagster.head.owed import (
     past_costs,
     verification_due,
 )
+from lance_ops.dagster.head.recorded_versions import newest_recorded_version
 from lance_ops.dagster.head.report import report_versions
 from lance_ops.dagster.head.validity import unopened_warning
-from lance_ops.dagster.head.verdicts import Verdict, health_markdown, judge, measure
+from lance_ops.dagster.head.verdicts import Measured, Verdict, health_markdown, judge, measure
 from lance_ops.dagster.head.version_metadata import column_schema
 from lance_ops.dagster.head.version_sensor import build_version_sensor
 
@@ -29,6 +30,7 @@ __all__ = [
     "ORPHAN_BYTES",
     "PAST_COSTS",
     "VERIFY",
+    "Measured",
     "Verdict",
     "VerificationDue",
     "build_checks",
@@ -45,6 +47,7 @@ __all__ = [
     "intact_evaluation",
     "judge",
     "measure",
+    "newest_recorded_version",
     "next_part_to_verify",
     "observations_of_head",
     "past_costs",

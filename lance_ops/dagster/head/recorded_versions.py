@@ -33,6 +33,7 @@ __all__ = [
     "change_up_to",
     "identity_of",
     "may_hold",
+    "newest_recorded_version",
     "recorded_versions",
 ]
 
@@ -266,6 +267,14 @@ def recorded_versions(instance: dg.DagsterInstance, config: DatasetConfig, limit
     """Yield the versions of the newest `limit` materializations of the head, the newest event first."""
     head = DatasetNames(config.name).head
     yield from _told_by(instance.fetch_materializations(dg.AssetRecordsFilter(head), limit=limit).records)
+
+
+def newest_recorded_version(instance: dg.DagsterInstance, config: DatasetConfig) -> int | None:
+    """Return the version of the head's newest materialization; None without one. The table is not looked at."""
+    event = instance.get_latest_materialization_event(DatasetNames(config.name).head)
+    recorded = event.asset_materialization if event else None
+    version = (recorded.tags or {}).get(DATA_VERSION_TAG, "") if recorded else ""
+    return int(version) if version.isdigit() else None
 
 
 def _told_by(records: Iterable[dg.EventLogRecord]) -> Iterator[RecordedVersion]:

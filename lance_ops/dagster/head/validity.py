@@ -14,7 +14,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import LOOKED, not_looked_warning
 from lance_ops.dagster.event_log import newest_evaluation
-from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
+from lance_ops.dagster.head.recorded_versions import newest_recorded_version
 from lance_ops.dagster.opening import OpenNewest, opening_once
 from lance_ops.dagster.tick_failures import remedy_of_damage
 from lance_ops.snapshot import validate
@@ -43,7 +43,7 @@ def evaluate_valid(
     except CorruptFile as error:
         return _evaluation(names, f"{error}; {remedy}", {_OPENS: False})
     if snapshot is None:
-        recorded = _recorded_version(instance, names)
+        recorded = newest_recorded_version(instance, config)
         if recorded is None:
             return _evaluation(names, NO_VERSION_YET, {}, passed=True)
         gone = (
@@ -80,12 +80,6 @@ def was_unopened(instance: dg.DagsterInstance, config: DatasetConfig) -> bool:
     last = newest_evaluation(instance, dg.AssetCheckKey(DatasetNames(config.name).head, VALID))
     said = {} if last is None else last.evaluation.metadata
     return any(name in said and said[name].value is False for name in (_OPENS, LOOKED))
-
-
-def _recorded_version(instance: dg.DagsterInstance, names: DatasetNames) -> str | None:
-    event = instance.get_latest_materialization_event(names.head)
-    recorded = event.asset_materialization if event else None
-    return None if recorded is None else (recorded.tags or {}).get(DATA_VERSION_TAG)
 
 
 def _evaluation(

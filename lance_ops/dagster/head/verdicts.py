@@ -9,11 +9,13 @@ import dagster as dg
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.maintenance.health import HealthReport, HealthThresholds, health, rows_of_small_fragments
+from lance_ops.maintenance.debt import count_removable_versions
+from lance_ops.maintenance.health import HealthReport, HealthThresholds, health
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["HEALTH_CHECKS", "Verdict", "health_markdown", "judge", "measure"]
+__all__ = ["HEALTH_CHECKS", "Measured", "Verdict", "health_markdown", "judge", "measure"]
 
 HEALTH_CHECKS = {
     "small_fragments": "Few fragments have less than three quarters of the rows that a compaction aims at.",
@@ -26,12 +28,16 @@ HEALTH_CHECKS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """A measured number and its limit; `advice` says which job brings the number down."""
+    """A measured number and its limit; `advice` says which job brings the number down.
+
+    `warning` says what no job brings down, if there is such a thing. It fails no run.
+    """
 
     name: str
     value: float
     limit: float
     advice: str
+    warning: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -43,7 +49,7 @@ class Verdict:
         """The verdict in words."""
         relation = "within" if self.passed else "above"
         sentence = f"{self.name} is {self.value:.4g}, {relation} the limit of {self.limit:.4g}"
-        return sentence if self.passed else f"{sentence}; {self.advice}"
+        return "; ".join([sentence, *([] if self.passed else [self.advice]), *([self.warning] if self.warning else [])])
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -52,22 +58,34 @@ class Verdict:
 
     def evaluation(self, head: dg.AssetKey) -> dg.AssetCheckEvaluation:
         """Return the result of the check."""
+        warns = self.passed and self.warning is not None
+        severity = dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR
         return dg.AssetCheckEvaluation(
-            head, self.name, self.passed, self.metadata, severity=dg.AssetCheckSeverity.ERROR, description=self.sentence
+            head, self.name, self.passed and not warns, self.metadata, severity=severity, description=self.sentence
         )
 
 
-def measure(config: DatasetConfig, snapshot: Snapshot) -> HealthReport:
+@dataclass(frozen=True)
+class Measured:
+    """The measures of a version, and how many of the versions the declared clean-up may remove."""
+
+    report: HealthReport
+    num_removable_versions: int
+
+
+def measure(config: DatasetConfig, snapshot: Snapshot) -> Measured:
     """Measure a version. A fragment is small below three quarters of the declared compaction's target."""
-    target = config.maintenance.compaction.target_rows_per_fragment
-    return health(snapshot, HealthThresholds(small_fragment_rows=rows_of_small_fragments(target)))
+    policy = debt_policy(config)
+    report = health(snapshot, HealthThresholds(small_fragment_rows=policy.limits.small_fragment_rows))
+    return Measured(report, count_removable_versions(snapshot, policy.cleanup))
 
 
-def judge(config: DatasetConfig, report: HealthReport) -> tuple[Verdict, ...]:
+def judge(config: DatasetConfig, measured: Measured) -> tuple[Verdict, ...]:
     """Compare a measurement with the declared limits; return one verdict for each of `HEALTH_CHECKS`.
 
     The last fragment of a healthy table may be small, so one small fragment is not counted.
     """
+    report = measured.report
     limits, names = config.health, DatasetNames(config.name)
     run_compact = f"run {names.of('compact')}"
     coverage = {index.name: index.indexed_ratio for index in report.indices}
@@ -76,14 +94,21 @@ def judge(config: DatasetConfig, report: HealthReport) -> tuple[Verdict, ...]:
         Verdict("small_fragments", max(report.num_small_fragments - 1, 0), limits.small_fragments, run_compact),
         Verdict("deleted_ratio", report.deleted_ratio, limits.deleted_ratio, run_compact),
         Verdict("unindexed_ratio", 1 - min(wanted, default=1.0), limits.unindexed_ratio, f"run {names.of('reindex')}"),
-        Verdict("versions", report.num_versions, limits.versions, f"run {names.of('cleanup')}"),
+        Verdict(
+            "versions",
+            measured.num_removable_versions,
+            limits.versions,
+            f"run {names.of('cleanup')}",
+            _warning_of_kept_versions(config, report.num_versions - measured.num_removable_versions),
+        ),
     )
 
 
-def health_markdown(report: HealthReport, verdicts: Sequence[Verdict]) -> str:
+def health_markdown(measured: Measured, verdicts: Sequence[Verdict]) -> str:
     """Return the measurement and the verdicts as two tables."""
+    report = measured.report
     numbers = table(
-        ["version", "rows", "fragments", "small", "deleted rows", "versions", "size"],
+        ["version", "rows", "fragments", "small", "deleted rows", "versions", "removable", "size"],
         [
             (
                 report.version,
@@ -92,9 +117,22 @@ def health_markdown(report: HealthReport, verdicts: Sequence[Verdict]) -> str:
                 report.num_small_fragments,
                 f"{report.num_deleted_rows:,}",
                 report.num_versions,
+                measured.num_removable_versions,
                 size_text(report.size_bytes),
             )
         ],
     )
-    lines = [(v.name, f"{v.value:.4g}", f"{v.limit:.4g}", "ok" if v.passed else v.advice) for v in verdicts]
+    lines = [
+        (v.name, f"{v.value:.4g}", f"{v.limit:.4g}", v.advice if not v.passed else v.warning or "ok") for v in verdicts
+    ]
     return f"{numbers}\n\n{table(['check', 'value', 'limit', 'verdict'], lines)}"
+
+
+def _warning_of_kept_versions(config: DatasetConfig, num_kept: int) -> str | None:
+    """Return what to declare if the versions that clean-up must keep are above the limit by themselves."""
+    if num_kept <= config.health.versions:
+        return None
+    declared = config.maintenance.cleanup
+    rules = {"older_than_days": declared.older_than_days, "retain_versions": declared.retain_versions}
+    given = " or ".join(f"maintenance.cleanup.{name} ({rule:g})" for name, rule in rules.items() if rule is not None)
+    return f"clean-up keeps {num_kept:,} versions: lower {given}, remove tags, or raise health.versions"

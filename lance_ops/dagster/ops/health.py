@@ -8,9 +8,8 @@ import dagster as dg
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import log_evaluation
-from lance_ops.dagster.head import Verdict, health_markdown, judge, measure
+from lance_ops.dagster.head import Measured, Verdict, health_markdown, judge, measure
 from lance_ops.dagster.ops.table_ops import Work, table_op
-from lance_ops.maintenance.health import HealthReport
 
 __all__ = ["health_op", "record_verdicts", "verdict_op"]
 
@@ -19,9 +18,8 @@ def health_op(config: DatasetConfig) -> dg.OpDefinition:
     """Return the op that measures a dataset and changes nothing."""
 
     def look(work: Work, _: None) -> dict[str, Any]:
-        report = measure(config, work.snapshot)
-        verdicts = judge(config, report)
-        return {"lance/health": dg.MetadataValue.md(health_markdown(report, verdicts))}
+        measured = measure(config, work.snapshot)
+        return {"lance/health": dg.MetadataValue.md(health_markdown(measured, judge(config, measured)))}
 
     return table_op(config, "health", "Measure the dataset's health.", look)
 
@@ -33,8 +31,8 @@ def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
     """
 
     def conclude(work: Work, _: None) -> dict[str, Any]:
-        report, verdicts = record_verdicts(work)
-        health = dg.MetadataValue.md(health_markdown(report, verdicts))
+        measured, verdicts = record_verdicts(work)
+        health = dg.MetadataValue.md(health_markdown(measured, verdicts))
         broken = [verdict.sentence for verdict in verdicts if not verdict.passed]
         if broken:
             raise dg.Failure("; ".join(broken), metadata={"lance/health": health}, allow_retries=False)
@@ -43,10 +41,10 @@ def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
     return table_op(config, "verdict", "Judge the dataset's health after maintenance.", conclude)
 
 
-def record_verdicts(work: Work) -> tuple[HealthReport, tuple[Verdict, ...]]:
+def record_verdicts(work: Work) -> tuple[Measured, tuple[Verdict, ...]]:
     """Measure the newest version, and record the health checks of the head as a run of the checks would."""
-    report = measure(work.config, work.snapshot.latest())
-    verdicts = judge(work.config, report)
+    measured = measure(work.config, work.snapshot.latest())
+    verdicts = judge(work.config, measured)
     for verdict in verdicts:
         log_evaluation(work.context, verdict.evaluation(DatasetNames(work.config.name).head))
-    return report, verdicts
+    return measured, verdicts

@@ -8,7 +8,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.maintenance.debt.dues import Due
-    from lance_ops.maintenance.debt.inventory import Growth, Inventory
+    from lance_ops.maintenance.debt.inventory import Growth, Inventory, count_removable_versions
     from lance_ops.maintenance.debt.measurement import ReadCost, TableDebt, measure_debt, price_debt, read_cost
     from lance_ops.maintenance.debt.past_costs import PastCosts
     from lance_ops.maintenance.debt.payment import (
@@ -56,6 +56,7 @@ __all__ = [
     "affordable",
     "budget_increments",
     "choose_rewrites",
+    "count_removable_versions",
     "dated_key",
     "measure_debt",
     "pay_debt",
@@ -86,6 +87,7 @@ _MODULES = {
     "WantedIndex": "policy",
     "affordable": "payment",
     "choose_rewrites": "rewrites",
+    "count_removable_versions": "inventory",
     "dated_key": "payment",
     "budget_increments": "rewrites",
     "measure_debt": "measurement",

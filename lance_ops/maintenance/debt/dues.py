@@ -145,7 +145,7 @@ def _cleanup(policy: DebtPolicy, inventory: Inventory) -> Due | None:
     removable = inventory.num_removable_versions
     if not removable and not orphans:
         return None
-    beyond = removable > 0 and inventory.num_versions > policy.limits.max_versions
+    beyond = removable > policy.limits.max_versions
     owed = removable >= policy.min_removable_versions or beyond or orphans >= policy.rates.run_cost_bytes
     what = f"{removable:,} of {inventory.num_versions:,} versions may go"
     if inventory.orphan_bytes is not None:

@@ -13,7 +13,7 @@ from lance_ops.maintenance.cleanup import CleanupOptions, begin_held_versions, e
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo
 
-__all__ = ["Growth", "Inventory", "take_inventory"]
+__all__ = ["Growth", "Inventory", "count_removable_versions", "take_inventory"]
 
 _GROWTH_WINDOW = timedelta(days=7)
 _SHORTEST = timedelta(hours=1)
@@ -48,24 +48,39 @@ def take_inventory(
     snapshot: Snapshot, cleanup: CleanupOptions, now: datetime | None = None, *, orphans: bool = False
 ) -> Inventory:
     """List the versions, tags, pins and branches, and read one older manifest; with `orphans`, list all files too."""
-    now = datetime.now(UTC) if now is None else now
-    listed = {info.path: info for info in snapshot.store.list(VERSIONS_DIR)}
-    versions = sorted(snapshot.committer.versions(), reverse=True)
-    infos = [(version, listed.get(snapshot.committer.location(version))) for version in versions]
-    held = begin_held_versions(snapshot, cleanup)(now)
-    removable = [
-        info
-        for rank, (version, info) in enumerate(infos)
-        if info is not None and version not in held and cleanup.may_remove(version, rank, info.modified, now)
-    ]
+    infos = _listed_versions(snapshot)
+    removable = _removable(snapshot, cleanup, infos, datetime.now(UTC) if now is None else now)
     unnamed = explain_cleanup_old_versions(snapshot, CleanupOptions(versions=())) if orphans else None
     return Inventory(
-        num_versions=len(versions),
+        num_versions=len(infos),
         num_removable_versions=len(removable),
         removable_manifest_bytes=sum(info.size_bytes for info in removable),
         growth=_growth(snapshot, infos),
         orphan_bytes=None if unnamed is None else unnamed.stats.bytes_removed,
     )
+
+
+def count_removable_versions(snapshot: Snapshot, cleanup: CleanupOptions) -> int:
+    """Return the `num_removable_versions` of `take_inventory`. No manifest is read."""
+    return len(_removable(snapshot, cleanup, _listed_versions(snapshot), datetime.now(UTC)))
+
+
+def _listed_versions(snapshot: Snapshot) -> list[tuple[int, ObjectInfo | None]]:
+    """Return the versions, newest first, each with its manifest's object if the listing has it."""
+    listed = {info.path: info for info in snapshot.store.list(VERSIONS_DIR)}
+    versions = sorted(snapshot.committer.versions(), reverse=True)
+    return [(version, listed.get(snapshot.committer.location(version))) for version in versions]
+
+
+def _removable(
+    snapshot: Snapshot, cleanup: CleanupOptions, infos: Sequence[tuple[int, ObjectInfo | None]], now: datetime
+) -> list[ObjectInfo]:
+    held = begin_held_versions(snapshot, cleanup)(now)
+    return [
+        info
+        for rank, (version, info) in enumerate(infos)
+        if info is not None and version not in held and cleanup.may_remove(version, rank, info.modified, now)
+    ]
 
 
 def _growth(snapshot: Snapshot, infos: Sequence[tuple[int, ObjectInfo | None]]) -> Growth | None:

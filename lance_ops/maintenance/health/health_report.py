@@ -35,7 +35,8 @@ class HealthThresholds:
     """The limits beyond which a measure is a finding; ratios are 0 to 1. See `Severity` for `error_factor`.
 
     A fragment with fewer live rows than `small_fragment_rows` is small; the default is for compactions of the default
-    target.
+    target. `max_versions` bounds all versions that the table keeps. The policy of a debt says what a clean-up may
+    remove; there, it bounds these versions alone.
     """
 
     small_fragment_rows: int = rows_of_small_fragments(_ROWS_OF_COMPACTION)

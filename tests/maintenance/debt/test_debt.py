@@ -144,6 +144,19 @@ def test_old_versions_are_owed_but_for_tagged_ones(make: Make) -> None:
     assert paid.after.due("cleanup") is None
 
 
+def test_versions_that_clean_up_keeps_make_none_owed(make: Make) -> None:
+    snapshot, limits = make(6).snapshot, HealthThresholds(max_versions=3)
+
+    def owes(num_kept: int) -> bool:
+        cleanup = CleanupOptions(retain_versions=num_kept)
+        due = measure_debt(snapshot, DebtPolicy(limits=limits, cleanup=cleanup, min_removable_versions=100)).due(
+            "cleanup"
+        )
+        return due is not None and due.is_owed
+
+    assert (owes(5), owes(3), owes(2)) == (False, False, True)
+
+
 @pytest.mark.parametrize("keep", [pinned, pinned_with_later])
 def test_no_clean_up_is_owed_of_versions_that_a_pin_keeps(make: Make, keep: Callable[[Snapshot], Any]) -> None:
     dataset = make(6)

@@ -180,7 +180,11 @@ class HealthLimits(DeclaredModel):
     unindexed_ratio: float = Field(
         default=0.2, ge=0, le=1, description="Rows that an index does not cover, as a share."
     )
-    versions: int = Field(default=1000, ge=1, description="Versions that the table keeps.")
+    versions: int = Field(
+        default=1000,
+        ge=1,
+        description="Versions that `maintenance.cleanup` may remove. The check warns if it must keep more than that.",
+    )
     hours_without_version: float | None = Field(
         default=None,
         ge=1 / 60,
