@@ -176,10 +176,12 @@ def test_upkeep_that_met_a_passing_error_is_asked_for_again_after_longer_and_lon
     ended = newest[0].update_timestamp
     found = EarlierRuns.of(owing.instance, owing.names.of("upkeep"), "v1 reindex id_idx")
     assert [each.dagster_run.run_id for each in found.records] == [second.runs[0].run_id, lost.runs[0].run_id]
-    assert found.reason_to_wait(ended + timedelta(minutes=9)) is not None
-    assert found.reason_to_wait(ended + timedelta(minutes=11)) is None
+    assert found.reason_to_wait(owing.instance, ended + timedelta(minutes=9)) is not None
+    assert found.reason_to_wait(owing.instance, ended + timedelta(minutes=11)) is None
     many = EarlierRuns(found.debt_key, found.records * 20)
-    assert many.reason_to_wait(ended + timedelta(hours=5)) and not many.reason_to_wait(ended + timedelta(hours=7))
+    assert many.reason_to_wait(owing.instance, ended + timedelta(hours=5)) and not many.reason_to_wait(
+        owing.instance, ended + timedelta(hours=7)
+    )
 
     monkeypatch.setattr(earlier_runs, "_FIRST_WAIT", timedelta(0))
     paid = owing.tick("debt")
@@ -238,6 +240,16 @@ def test_upkeep_that_was_cancelled_waits_for_another_version(owing: Deployment) 
     assert f"run {cancelled.run_id[:8]} was cancelled" in str(owing.tick("debt").skip_message)
     append(owing, 1)
     assert owing.tick("debt").runs[0].success
+
+
+def test_upkeep_that_dagster_does_not_retry_in_time_is_asked_for_again(owing: Deployment) -> None:
+    job = owing.location.definitions.resolve_job_def(owing.names.of("upkeep"))
+    promised = {"dagster/run_key": "v1 reindex id_idx", "dagster/will_retry": "true"}
+    owing.instance.create_run_for_job(job, status=dg.DagsterRunStatus.FAILURE, tags=promised)
+    found = EarlierRuns.of(owing.instance, owing.names.of("upkeep"), "v1 reindex id_idx")
+    ended = found.records[0].update_timestamp
+    assert "Dagster may retry it" in (found.reason_to_wait(owing.instance, ended + timedelta(minutes=9)) or "")
+    assert found.reason_to_wait(owing.instance, ended + timedelta(minutes=11)) is None
 
 
 def test_a_dry_run_shows_the_price_and_changes_nothing(owing: Deployment) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from lance_ops.core.records import dataclass
+from lance_ops.dagster.attempts import awaits_retry
 
 __all__ = ["EarlierRuns", "wait_after"]
 
@@ -46,7 +47,7 @@ class EarlierRuns:
         """The key of the next run. Dagster launches a key once, so the key names the previous run."""
         return f"{self.debt_key}{_AFTER}{self.records[0].dagster_run.run_id[:8]}" if self.records else self.debt_key
 
-    def reason_to_wait(self, now: datetime) -> str | None:
+    def reason_to_wait(self, instance: dg.DagsterInstance, now: datetime) -> str | None:
         """Say why no run is asked for now; None if one is.
 
         After a failure the sensor waits five minutes, and twice as long after each further one, up to six hours. It
@@ -58,8 +59,8 @@ class EarlierRuns:
         run = f"run {newest.run_id[:8]}"
         if newest.status is dg.DagsterRunStatus.CANCELED:
             return f"{self.debt_key}: {run} was cancelled; start {newest.job_name} by hand, or wait for another version"
-        if newest.is_complete_and_waiting_to_retry:
-            return f"{self.debt_key}: {run} failed, and Dagster retries it"
+        if _has_failed(self.records[0]) and awaits_retry(instance, newest, ended, now):
+            return f"{self.debt_key}: {run} failed, and Dagster may retry it"
         again = ended + wait_after(sum(map(_has_failed, self.records)))
         if _has_failed(self.records[0]) and now < again:
             return (

@@ -65,7 +65,7 @@ def build_upkeep_sensor(config: DatasetConfig, policy: UpkeepPolicy) -> dg.Senso
             return dg.SkipReason("upkeep is under way")
         dated = [dated_key(due, found) for due in owed] + [f"v{found.version} {VERIFY}"] * verifies
         earlier = EarlierRuns.of(context.instance, job, "; ".join(dated))
-        waiting = earlier.reason_to_wait(now)
+        waiting = earlier.reason_to_wait(context.instance, now)
         return dg.RunRequest(earlier.run_key, job_name=job) if waiting is None else dg.SkipReason(waiting)
 
     return debt
