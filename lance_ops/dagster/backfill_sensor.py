@@ -57,9 +57,11 @@ def build_backfill_sensor(
         description=f"Has {config.name} checked after batches were ingested by another job than its own.",
     )
     def backfills(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        seen = _Seen.decode(context.cursor)
+        seen, newest = _Seen.decode(context.cursor), _Seen.from_now_on(context.instance)
         if seen is None:
-            return _nothing(_Seen.from_now_on(context.instance), "runs that succeed from now on are looked at")
+            return _nothing(newest, "runs that succeed from now on are looked at")
+        # SQLite gives the highest positions again after somebody deletes a run.
+        seen = replace(seen, position=min(seen.position, newest.position))
         seen = _after_new_runs(context.instance, names, seen)
         if seen.unchecked is None:
             return _nothing(seen, f"no other job has ingested batches of {config.name}")

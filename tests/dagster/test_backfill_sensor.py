@@ -139,6 +139,18 @@ def test_many_runs_of_other_jobs_do_not_hold_up_the_checks(watching: Deployment)
     assert request.run_key == run.run_id
 
 
+def test_a_run_at_the_position_of_a_deleted_one_is_seen(watching: Deployment) -> None:
+    succeed(watching, 3)
+    watching.tick("backfills")
+    for run in watching.instance.get_runs():
+        watching.instance.delete_run(run.run_id)
+    watching.tick("backfills")
+    job = watching.location.definitions.resolve_implicit_global_asset_job_def()
+    selection = frozenset([watching.names.batches])
+    report(watching, watching.instance.create_run_for_job(job, asset_selection=selection), "PIPELINE_SUCCESS")
+    assert len(watching.tick("backfills").run_requests) == 1
+
+
 @pytest.mark.parametrize("cursor", ['{"__class__": "RunStatusSensorCursor", "record_id": 3}', "x", "[]"])
 def test_a_lost_cursor_begins_with_the_next_run(watching: Deployment, cursor: str) -> None:
     backfill(watching, "a")
