@@ -5,7 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 import socketserver
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +17,7 @@ from pydantic import ValidationError
 
 from lance_ops.dagster.alerts import sending, sensor
 from lance_ops.dagster.alerts.alert import Alert
+from lance_ops.dagster.alerts.pending import Told
 from lance_ops.dagster.alerts.sending import send
 from lance_ops.dagster.declaration import AlertChannel, AlertEvent
 from lance_ops.errors import AlertNotSent, ConfigError, MissingPackage
@@ -183,6 +188,43 @@ def test_mail_is_sent_by_smtp() -> None:
     assert "user:pass" not in text
     with pytest.raises(AlertNotSent, match="the mail server 127.0.0.1 did not take an alert"):
         send(channel(email=mail | {"security": "none"}), ALERT)
+
+
+def test_a_mail_has_one_time_limit_for_all_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_MAIL_SECONDS", 0.1, raising=False)
+    got: list[bytes] = []
+
+    class SlowSmtp(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"220 here\r\n")
+            for line in self.rfile:
+                got.append(line)
+                time.sleep(0.04)
+                with suppress(OSError):
+                    self.wfile.write(b"354 go on\r\n" if line.upper() == b"DATA\r\n" else b"250 fine\r\n")
+
+    with serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), SlowSmtp)) as port:
+        mail = {"to": ["a@x.example"] * 9, "sender": "b@x.example", "host": "127.0.0.1", "port": port}
+        with pytest.raises(AlertNotSent, match="TimeoutError|SMTPServerDisconnected"):
+            send(channel(email=mail | {"security": "none"}), ALERT)
+    assert b"data\r\n" not in got, "the mail was not taken"
+
+
+def test_a_tick_looks_for_no_other_alert_when_its_time_is_over(
+    deploy: Deploy, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, looked = [0.0], []
+
+    def slow(*_: object) -> Iterator[tuple[None, Told]]:
+        for number in range(3):
+            looked.append(number)
+            seconds[0] += 31
+            yield None, Told()
+
+    monkeypatch.setattr(sensor, "pending_alerts", slow)
+    monkeypatch.setattr(sensor, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    alerts(deploy(alerts=[WEBHOOK]))
+    assert looked == [0]
 
 
 @pytest.mark.parametrize("kind", ["slack", "teams"])

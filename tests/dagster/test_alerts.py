@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import dagster as dg
 import pytest
@@ -14,7 +14,9 @@ from lance_ops.dagster.alerts.alert import Alert
 from lance_ops.dagster.alerts.pending import Told, Watched, pending_alerts
 from lance_ops.dagster.declaration import AlertEvent
 from lance_ops.dagster.evaluations import not_looked_warning
+from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.in_process import CodeLocation
+from lance_ops.dagster.landing import REFUSED
 from lance_ops.dagster.ops import launch
 from lance_ops.errors import AlertNotSent
 from lance_ops.maintenance.health import LastChange, last_change
@@ -88,14 +90,36 @@ def test_failed_runs_and_red_checks_are_told_once_each(deploy: Deploy, receiver:
     evaluate(deployment, "landing_readable", passed=False, severity=dg.AssetCheckSeverity.WARN)
     alerts(deployment)
     failed, red = receiver.take()
-    assert (failed["event"], red["title"], red["version"]) == ("failure", "check versions is red", 2)
+    assert (failed["event"], red["title"], red["status"]) == ("failure", "check versions is red", "firing")
     assert red["reason"] == "versions is not as it should be" and "trips_checks" in red["remedy"]
     evaluate(deployment, "versions", passed=True)
     alerts(deployment)
-    assert receiver.take() == []
+    (green,) = receiver.take()
+    assert (green["title"], green["status"], green["remedy"]) == ("check versions is green again", "resolved", "")
+    assert green["key"] == red["key"]
     evaluate(deployment, "versions", passed=False)
     alerts(deployment)
-    assert [alert["title"] for alert in receiver.take()] == ["check versions is red"], "it is red anew"
+    (anew,) = receiver.take()
+    assert (anew["title"], anew["status"]) == ("check versions is red", "firing") and anew["key"] != red["key"]
+
+
+def test_what_was_told_of_a_red_check_has_one_key_until_it_is_resolved(deploy: Deploy, receiver: Receiver) -> None:
+    deployment = deploy(alerts=[WEBHOOK | {"events": ["quarantine", "check"]}])
+    alerts(deployment)
+
+    def told(*causes: str, passed: bool = False, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR) -> Any:
+        evaluate(deployment, "versions", passed=passed, severity=severity, causes=causes)
+        alerts(deployment)
+        return [(alert["key"], alert["status"]) for alert in receiver.take()]
+
+    assert told(passed=True) == []
+    ((first, status),) = told("a")
+    assert status == "firing" and told("a") == []
+    assert told("a", "b") == [(first, "firing")]
+    assert told(severity=dg.AssetCheckSeverity.WARN) == [(first, "resolved")]
+    assert told(passed=True) == []
+    messages = {headers["Idempotency-Key"] for headers in receiver.headers}
+    assert len(messages) == len(receiver.headers) == 3
 
 
 def test_a_red_check_is_told_of_each_new_cause(deploy: Deploy, receiver: Receiver) -> None:
@@ -216,8 +240,26 @@ def test_rows_that_do_not_change_are_told_once_and_a_compaction_is_no_change(
     assert "still red: rows changed last in version 2" in (deployment.tick("freshness").skip_message or "")
     assert [event for event, _ in told(10, "on_checks")] == ["check"]
     deployment.data.delete("id = 1")
-    assert told(1.5) == [], "an external writer deleted a row"
+    ((event, reason),) = told(1.5)
+    assert event == "freshness" and reason.endswith("within the last 2 hours"), "an external writer deleted a row"
     assert [event for event, _ in told(9)] == ["freshness"], "no row has changed since"
+
+
+def test_an_alert_names_the_version_that_dagster_recorded_and_does_not_look_at_the_table(
+    deploy: Deploy, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy(alerts=[WEBHOOK])
+    alerts(deployment)
+    recorded = dg.AssetMaterialization(deployment.names.head, tags={DATA_VERSION_TAG: "7"})
+    deployment.instance.report_runless_asset_event(recorded)
+    evaluate(deployment, "versions", passed=False)
+
+    def looked(*_: object) -> NoReturn:
+        raise AssertionError("the table was opened")
+
+    monkeypatch.setattr(Snapshot, "open_if_exists", looked)
+    alerts(deployment)
+    assert [(alert["title"], alert["version"]) for alert in receiver.take()] == [("check versions is red", 7)]
 
 
 def test_a_channel_is_told_only_of_its_events(deploy: Deploy, receiver: Receiver) -> None:
@@ -248,10 +290,36 @@ def test_a_run_that_dagster_retries_or_has_not_judged_yet_is_not_told(deploy: De
         patched.setattr(type(deployment.instance), "run_retries_enabled", property(lambda _: True))
         assert found(0) == []
         assert [alert.run_id for alert in found(3600) if alert] == [run.run_id]
-        deployment.instance.add_run_tags(run.run_id, {"dagster/will_retry": "true"})
-        assert found(0) == [None]
         deployment.instance.add_run_tags(run.run_id, {"dagster/will_retry": "false"})
         assert [alert.run_id for alert in found(0) if alert] == [run.run_id]
+        deployment.instance.add_run_tags(run.run_id, {"dagster/will_retry": "true"})
+        assert found(540) == []
+        assert [alert.run_id for alert in found(3600) if alert] == [run.run_id], "its code location does not load"
+        deployment.instance.add_run_tags(run.run_id, {"dagster/auto_retry_run_id": "another"})
+        assert found(0) == found(3600) == [None]
+
+
+def test_what_stands_at_the_position_of_a_deleted_run_is_told(deploy: Deploy, receiver: Receiver) -> None:
+    deployment = deploy(alerts=[WEBHOOK | {"events": ["failure", "quarantine"]}])
+    alerts(deployment)
+
+    @dg.op
+    def refuse() -> None:
+        refused = dg.AssetObservation(deployment.names.batches, partition="d1", metadata={REFUSED: True})
+        dg.OpExecutionContext.get().log_event(refused)
+        raise dg.Failure
+
+    @dg.job(name="trips_ingest")
+    def refusing() -> None:
+        refuse()
+
+    for _ in range(2):
+        run = refusing.execute_in_process(instance=deployment.instance, raise_on_error=False)
+        alerts(deployment)
+        assert sorted(alert["event"] for alert in receiver.take()) == ["failure", "quarantine"]
+        deployment.instance.delete_run(run.run_id)
+        alerts(deployment)
+        assert receiver.take() == []
 
 
 UNREADABLE = [None, "", "{}", "[1]", '{"failure": "x", "batch": 0}', '{"failure": 0, "batch": 0, "red_checks": ["a"]}']

@@ -16,9 +16,11 @@ _MAX_REASON = 3000
 
 @dataclass(frozen=True)
 class Alert:
-    """One event of a dataset: what happened, why, and what to do.
+    """A message about one event of a dataset: what happened, why, and what to do.
 
-    `identity` is a text that only this event has. `version` is the dataset's newest one when the alert was made.
+    `identity` is a text that only this event has. An event may have several messages: a check is red, then it is red
+    for another cause, and then it `is_resolved`. `occasion` is a text that only one of them has; the first one needs
+    none. `version` is the newest version that Dagster had recorded.
     """
 
     event: AlertEvent
@@ -30,11 +32,23 @@ class Alert:
     version: int | None = None
     batches: tuple[str, ...] = ()
     run_id: str | None = None
+    occasion: str = ""
+    is_resolved: bool = False
 
     @property
     def key(self) -> str:
-        """A digest of the event. A receiver that gets an alert twice recognises it by this key."""
-        return hashlib.sha256(f"{self.event.value}\0{self.dataset}\0{self.identity}".encode()).hexdigest()[:32]
+        """A digest of the event, which is the same in the message that resolves it."""
+        return _digest(self.event.value, self.dataset, self.identity)
+
+    @property
+    def message_key(self) -> str:
+        """A digest of the message. A receiver that gets a message twice recognises it by this key."""
+        return _digest(self.key, self.occasion) if self.occasion else self.key
+
+    @property
+    def status(self) -> str:
+        """Whether the event still needs somebody, in the words of the usual receivers."""
+        return "resolved" if self.is_resolved else "firing"
 
     def link(self, webserver: str) -> str | None:
         """Return the page of the run; None without a run, or if the webserver's URL is not known."""
@@ -60,6 +74,7 @@ class Alert:
         """Return the body of a webhook's request."""
         return {
             "key": self.key,
+            "status": self.status,
             "event": self.event.value,
             "dataset": self.dataset,
             "title": redact(self.title),
@@ -75,3 +90,7 @@ class Alert:
     def _reason(self) -> str:
         reason = redact(self.reason)
         return reason if len(reason) <= _MAX_REASON else reason[:_MAX_REASON] + " …"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -2,7 +2,8 @@
 
 Two kinds of events stand in Dagster's log, and a position in the log says which of them were told: runs that failed,
 and observations of batches that were set aside or left alone. The two others are states: a check is red, and so is the
-one that says whether rows changed lately. A state is told when it begins, and again when it has a new cause.
+one that says whether rows changed lately. A state is told when it begins, again when it has a new cause, and when it
+ends. All of this is read from Dagster, never from the table: a store that is silent holds up no alert.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 import dagster as dg
 
-from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.alerts.alert import Alert
+from lance_ops.dagster.attempts import awaits_retry, was_retried
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, LOOKED
 from lance_ops.dagster.event_log import RecordedEvaluation, newest_evaluation
-from lance_ops.dagster.head import FRESH
+from lance_ops.dagster.head import FRESH, newest_recorded_version
 from lance_ops.dagster.landing import (
     CHANGED_TOKEN,
     REFUSED,
@@ -31,17 +32,16 @@ from lance_ops.dagster.landing import (
     reported_in_state,
     unsettled_states,
 )
-from lance_ops.dagster.opening import open_to_look
 
 __all__ = ["TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
+
+T = TypeVar("T")
 
 TOLD_BY_CHECK = "lance/told_by_check"
 """The metadata of a step's failure that names the check which is red for the same reason."""
 
 _EVENTS_AT_ONCE = 500
 _SHOWN = 20
-_WILL_RETRY_TAG = "dagster/will_retry"
-_SECONDS_TO_DECIDE = 60
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Told:
     """The same for observations of batches."""
     red_checks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The checks that were red when they were last looked at, each with the causes that it named."""
+    told_checks: Mapping[str, int] = field(default_factory=dict)
+    """The checks that were told as red and not yet as green, each with the record's id of the evaluation told first."""
 
     def encode(self) -> str:
         """Return the cursor."""
@@ -65,17 +67,25 @@ class Told:
         try:
             found = json.loads(cursor or "null")
             red = {name: tuple(map(str, causes)) for name, causes in found["red_checks"].items()}
-            return cls(int(found["failure"]), int(found["batch"]), red)
+            told = {str(name): int(first) for name, first in found.get("told_checks", {}).items()}
+            return cls(int(found["failure"]), int(found["batch"]), red, told)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
     @classmethod
-    def from_now_on(cls, instance: dg.DagsterInstance, names: DatasetNames) -> Told:
-        """Return a cursor that skips past failures and batches. Checks that are red now are still reported."""
+    def from_cursor(cls, cursor: str | None, instance: dg.DagsterInstance, names: DatasetNames) -> Told:
+        """Return what a cursor says. Without one, failures and batches before now are skipped, and no red check is.
+
+        SQLite gives the highest ids again after somebody deletes a run or wipes an asset. A position above the newest
+        record would skip what gets these ids next.
+        """
         failed = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
         observed = instance.fetch_observations(names.batches, limit=1).records
         newest_failure, newest_batch = (records[0].storage_id if records else 0 for records in (failed, observed))
-        return cls(newest_failure, newest_batch)
+        told = cls.decode(cursor)
+        if told is None:
+            return cls(newest_failure, newest_batch)
+        return replace(told, failure=min(told.failure, newest_failure), batch=min(told.batch, newest_batch))
 
 
 @dataclass(frozen=True)
@@ -129,11 +139,10 @@ def _failures(
     failed = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=told.failure)
     for record in instance.fetch_run_status_changes(failed, limit=_EVENTS_AT_ONCE, ascending=True).records:
         run = instance.get_run_by_id(record.run_id)
-        is_young = now.timestamp() - record.timestamp < _SECONDS_TO_DECIDE
-        if run is not None and instance.run_retries_enabled and _WILL_RETRY_TAG not in run.tags and is_young:
-            return  # Dagster stores the failure first, and then whether it retries the run
+        if run is not None and awaits_retry(instance, run, datetime.fromtimestamp(record.timestamp, UTC), now):
+            return
         told = replace(told, failure=record.storage_id)
-        concerns = run is not None and run.tags.get(_WILL_RETRY_TAG) != "true" and _is_of_dataset(run, watched)
+        concerns = run is not None and not was_retried(run) and _is_of_dataset(run, watched)
         event = record.event_log_entry.dagster_event
         message = (event.message if event else "") or "the run failed"
         yield _failure(instance, watched, events, run, message) if run is not None and concerns else None, told
@@ -175,7 +184,7 @@ def _failure(
         "\n".join(reason.strip() for reason in reasons) or message,
         "Mend the cause and launch the run again"
         + ("; batches are asked for again up to five times a day." if watched.has_batches else "."),
-        _newest_version(watched.dataset),
+        _version(instance, watched),
         run_id=run.run_id,
     )
 
@@ -191,7 +200,7 @@ def _quarantines(instance: dg.DagsterInstance, watched: Watched, told: Told) -> 
             seen = record.asset_observation
             if seen is not None and _needs_somebody(seen):
                 reasons[record.partition_key or ""] = seen.description or ""
-        yield _quarantine(watched, run_id, reasons) if reasons else None, told
+        yield _quarantine(instance, watched, run_id, reasons) if reasons else None, told
 
 
 def _needs_somebody(seen: dg.AssetObservation) -> bool:
@@ -199,7 +208,7 @@ def _needs_somebody(seen: dg.AssetObservation) -> bool:
     return not {REFUSED, CHANGED_TOKEN}.isdisjoint(seen.metadata)
 
 
-def _quarantine(watched: Watched, run_id: str, reasons: dict[str, str]) -> Alert:
+def _quarantine(instance: dg.DagsterInstance, watched: Watched, run_id: str, reasons: dict[str, str]) -> Alert:
     count = f"{len(reasons)} batches need" if len(reasons) > 1 else "a batch needs"
     return Alert(
         AlertEvent.QUARANTINE,
@@ -208,7 +217,7 @@ def _quarantine(watched: Watched, run_id: str, reasons: dict[str, str]) -> Alert
         f"{count} somebody",
         named_with_reasons(reasons),
         "Mend or remove the files; a mended one is asked for again.",
-        _newest_version(watched.dataset),
+        _version(instance, watched),
         tuple(reasons)[:_SHOWN],
         run_id or None,
     )
@@ -221,32 +230,40 @@ def _checks(
     told: Told,
     names: Sequence[str],
 ) -> Iterator[tuple[Alert | None, Told]]:
-    """Yield an alert for each check that has turned red, or that is red for a new cause; a warning is never told.
+    """Yield an alert for each check that has turned red, is red for a new cause, or was told as red and no longer is.
 
-    An evaluation that could not look says nothing of the check: what was told of it before still holds.
+    An evaluation that could not look says nothing of the check: what was told of it before still holds. A check that
+    warns is not red.
     """
     for name in names:
         newest = newest_evaluation(instance, dg.AssetCheckKey(watched.names.head, name))
         if newest is None or _could_not_look(newest.evaluation):
             continue
-        found, number = newest.evaluation, newest.record_id
+        found = newest.evaluation
         before = told.red_checks.get(name)
         is_red = not found.passed and found.severity is dg.AssetCheckSeverity.ERROR
         causes = _causes(found) if is_red else None
-        if causes == before:
+        is_over = causes is None and name in told.told_checks
+        if causes == before and not is_over:
             continue
         is_news = causes is not None and (before is None or not set(causes).issubset(before))
         is_told_apart = is_news and AlertEvent.QUARANTINE in events and _is_all_quarantined(instance, watched, found)
         if is_told_apart:  # this alert does not tell of it: what it told before still holds, as far as it is still so
             causes = tuple(cause for cause in before or () if cause in (causes or ())) or None
-        others = {other: named for other, named in told.red_checks.items() if other != name}
-        told = replace(told, red_checks=others if causes is None else {**others, name: causes})
-        if not is_news or is_told_apart:
-            yield None, told
-        elif watched.dataset is not None and name == FRESH and AlertEvent.FRESHNESS in events:
-            yield _stale(watched, watched.dataset, number, found), told
-        else:
-            yield _red_check(watched, newest), told
+        first = told.told_checks.get(name, newest.record_id)
+        is_told = is_over or (is_news and not is_told_apart)
+        told = replace(
+            told,
+            red_checks=_with(told.red_checks, name, causes),
+            told_checks=_with(told.told_checks, name, None if is_over else first) if is_told else told.told_checks,
+        )
+        yield _of_check(instance, watched, events, newest, first) if is_told else None, told
+
+
+def _with(checks: Mapping[str, T], name: str, value: T | None) -> dict[str, T]:
+    """Return a mapping with another value of one check; None takes the check out."""
+    others = {other: kept for other, kept in checks.items() if other != name}
+    return others if value is None else {**others, name: value}
 
 
 def _causes(found: dg.AssetCheckEvaluation) -> tuple[str, ...]:
@@ -269,38 +286,40 @@ def _is_all_quarantined(instance: dg.DagsterInstance, watched: Watched, found: d
     return bool(states) and reported_in_state(instance, watched.names, states) == states.keys()
 
 
-def _red_check(watched: Watched, newest: RecordedEvaluation) -> Alert:
-    found = newest.evaluation
+def _of_check(
+    instance: dg.DagsterInstance,
+    watched: Watched,
+    events: Collection[AlertEvent],
+    newest: RecordedEvaluation,
+    first: int,
+) -> Alert:
+    """Return the alert of a check that is red, or that was red; `first` is the evaluation of which was told first."""
+    found, dataset = newest.evaluation, watched.dataset
+    is_red = not found.passed and found.severity is dg.AssetCheckSeverity.ERROR
+    is_freshness = dataset is not None and found.check_name == FRESH and AlertEvent.FRESHNESS in events
+    title = f"check {found.check_name} {'is red' if is_red else 'is green again' if found.passed else 'only warns now'}"
+    remedy = f"Mend what it names, then run {watched.names.of('checks')}."
+    if dataset is not None and is_freshness and is_red:
+        title = f"no row is known to have changed for {dataset.health.hours_without_version:g} hours"
+        remedy = (
+            f"See whether files land, and what the sensor {watched.names.of('raw_files')} says of them."
+            if watched.has_batches
+            else "See whether its writers still run."
+        )
     return Alert(
-        AlertEvent.CHECK,
+        AlertEvent.FRESHNESS if is_freshness else AlertEvent.CHECK,
         watched.name,
-        f"{found.check_name}\0{newest.record_id}",
-        f"check {found.check_name} is red",
-        found.description or "the check failed",
-        f"Mend what it names, then run {watched.names.of('checks')}.",
-        _newest_version(watched.dataset),
+        f"{found.check_name}\0{first}",
+        title,
+        found.description or ("the check failed" if is_red else "the check passed"),
+        remedy if is_red else "",
+        _version(instance, watched),
         run_id=newest.run_id or None,
+        occasion="" if newest.record_id == first else str(newest.record_id),
+        is_resolved=not is_red,
     )
 
 
-def _stale(watched: Watched, dataset: DatasetConfig, number: int, found: dg.AssetCheckEvaluation) -> Alert:
-    return Alert(
-        AlertEvent.FRESHNESS,
-        watched.name,
-        f"{found.check_name}\0{number}",
-        f"no row has changed for {dataset.health.hours_without_version:g} hours",
-        found.description or "the check failed",
-        f"See whether files land, and what the sensor {watched.names.of('raw_files')} says of them."
-        if watched.has_batches
-        else "See whether its writers still run.",
-        _newest_version(watched.dataset),
-    )
-
-
-def _newest_version(dataset: DatasetConfig | None) -> int | None:
-    """Return the newest version; None if it does not open, which must not hold up an alert."""
-    try:
-        newest = open_to_look(dataset) if dataset is not None else None
-    except (LanceOpsError, OSError):
-        return None
-    return newest.version if newest else None
+def _version(instance: dg.DagsterInstance, watched: Watched) -> int | None:
+    """Return the newest version that Dagster has recorded."""
+    return None if watched.dataset is None else newest_recorded_version(instance, watched.dataset)

@@ -9,6 +9,7 @@ import html
 import json
 import smtplib
 import ssl
+import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -34,6 +35,8 @@ from lance_ops.dagster.declaration import (
 __all__ = ["send"]
 
 _TIMEOUT_SECONDS = 10
+_MAIL_SECONDS = 20
+"""How long all steps of a mail may take together. Each waits for the server for ten seconds at most."""
 _STATUSES_OF_CHANNEL = frozenset([401, 403, 404, 405, 407, 408, 410, 423, 425, 429])
 """Answers of HTTP below 500 that say nothing of an alert: who mends the channel wants the alerts that waited."""
 _FINAL_ANSWERS_OF_SLACK = frozenset(["invalid_arguments", "msg_too_long", "no_text"])
@@ -100,7 +103,7 @@ def _send_by_email(email: EmailChannel, alert: Alert, webserver: str) -> None:
         message["Subject"], message["From"], message["To"] = _encodable(alert.subject()), sender, to
     except ValueError:
         raise_alone(ConfigError("alerts.email: sender or to is no address of a mail, such as one with a line break"))
-    message["Message-ID"] = f"<{alert.key}@lance-ops>"  # a mail that comes twice shows once
+    message["Message-ID"] = f"<{alert.message_key}@lance-ops>"  # a mail that comes twice shows once
     message.set_content(_encodable(alert.text(webserver)))
     try:
         server = _connected(email, host)
@@ -127,11 +130,31 @@ def _encodable(text: str) -> str:
 def _connected(email: EmailChannel, host: str) -> smtplib.SMTP:
     port = email.port or _SMTP_PORTS[email.security]
     if email.security == "ssl":
-        return smtplib.SMTP_SSL(host, port, timeout=_TIMEOUT_SECONDS, context=ssl.create_default_context())
-    server = smtplib.SMTP(host, port, timeout=_TIMEOUT_SECONDS)
+        return _SmtpByTls(host, port, timeout=_TIMEOUT_SECONDS, context=ssl.create_default_context())
+    server = _Smtp(host, port, timeout=_TIMEOUT_SECONDS)
     if email.security == "starttls":
         server.starttls(context=ssl.create_default_context())
     return server
+
+
+class _Smtp(smtplib.SMTP):
+    """Ends a mail of many slow steps: the timeout of `smtplib` holds for each step, and each recipient is one."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._ends = time.monotonic() + _MAIL_SECONDS
+        super().__init__(*args, **options)
+
+    def getreply(self) -> tuple[int, bytes]:
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        assert self.sock is not None
+        self.sock.settimeout(min(left, _TIMEOUT_SECONDS))
+        return super().getreply()
+
+
+class _SmtpByTls(_Smtp, smtplib.SMTP_SSL):
+    """Does the same over a connection that is encrypted from its beginning."""
 
 
 def _send_to_webhook(webhook: WebhookChannel, alert: Alert, webserver: str) -> None:
@@ -140,7 +163,7 @@ def _send_to_webhook(webhook: WebhookChannel, alert: Alert, webserver: str) -> N
     request = urllib.request.Request(
         url,
         json.dumps(alert.as_json(webserver)).encode(),
-        {"Content-Type": "application/json", "Idempotency-Key": alert.key, **headers},
+        {"Content-Type": "application/json", "Idempotency-Key": alert.message_key, **headers},
     )
     try:
         with urllib.request.build_opener(_NoRedirects()).open(request, timeout=_TIMEOUT_SECONDS):

@@ -23,7 +23,7 @@ __all__ = ["build_alert_sensors"]
 
 _MAX_ALERTS_PER_TICK = 20
 _MAX_SECONDS_PER_TICK = 30.0
-"""Dagster ends a tick after 60 seconds and then keeps the old cursor; one more alert may take ten seconds."""
+"""Dagster ends a tick after 60 seconds and then keeps the old cursor; one more alert may take twenty seconds."""
 
 
 def build_alert_sensors(
@@ -41,21 +41,22 @@ def _build_sensor(watched: Watched, channel: AlertChannel, interval_seconds: int
         description=f"Tells {channel.label} of {watched.name}: {', '.join(event.value for event in channel.events)}.",
     )
     def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        told = Told.decode(context.cursor) or Told.from_now_on(context.instance, watched.names)
+        told = Told.from_cursor(context.cursor, context.instance, watched.names)
         started, num_sent = time.monotonic(), 0
         refused: list[str] = []
-        for alert, after in pending_alerts(context.instance, watched, channel.events, told, datetime.now(UTC)):
+        pending = pending_alerts(context.instance, watched, channel.events, told, datetime.now(UTC))
+        while num_sent + len(refused) < _MAX_ALERTS_PER_TICK and time.monotonic() - started < _MAX_SECONDS_PER_TICK:
+            alert, after = next(pending, (None, None))
+            if after is None:
+                break
             if alert is not None:
-                num_done = num_sent + len(refused)
-                if num_done == _MAX_ALERTS_PER_TICK or time.monotonic() - started > _MAX_SECONDS_PER_TICK:
-                    break
                 error = _sent(watched, channel, alert)
                 if isinstance(error, AlertNotSent) and error.is_final:
                     context.log.error("%s, so it is left out: %s", error, alert.subject())
                     refused.append(f"{error}: {alert.subject()}")
                 elif error is not None:
                     context.log.error("%s; the next tick tries again", error)
-                    if num_done == 0 and Told.decode(context.cursor):
+                    if num_sent + len(refused) == 0 and Told.decode(context.cursor):
                         raise error  # the tick shows as failed, and Dagster keeps the cursor
                     outcome = "; ".join([str(error), *_told_of_refused(refused)])
                     return dg.SensorResult(skip_reason=dg.SkipReason(outcome), cursor=told.encode())
