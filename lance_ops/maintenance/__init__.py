@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.batch_ledger import (
         BatchHistory,
         IngestedBatch,
+        batch_events_after,
         batch_history,
         batch_properties,
         ingested_batches,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchHistory",
     "IngestedBatch",
+    "batch_events_after",
     "batch_history",
     "batch_properties",
     "ingested_batches",
@@ -32,6 +34,7 @@ __all__ = [
 _MODULES = {
     "BatchHistory": "batch_ledger",
     "IngestedBatch": "batch_ledger",
+    "batch_events_after": "batch_ledger",
     "batch_history": "batch_ledger",
     "batch_properties": "batch_ledger",
     "ingested_batches": "batch_ledger",

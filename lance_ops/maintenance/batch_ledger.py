@@ -38,6 +38,7 @@ __all__ = [
     "IngestedBatch",
     "NumberedBatch",
     "batch_event",
+    "batch_events_after",
     "batch_history",
     "batch_properties",
     "batches_of",
@@ -173,6 +174,28 @@ def batch_event(snapshot: Snapshot, committed: CommittedVersion, after: Committe
     event = recorded_event(committed)
     read = partial(read_manifest, snapshot.store, snapshot.committer)
     return event if event is not None and is_in_history(committed, after, read) else None
+
+
+def batch_events_after(snapshot: Snapshot, version: int) -> list[BatchEvent] | None:
+    """Return the events of the versions after `version` up to this one, newest first; older versions are not read.
+
+    None if they do not tell all that came since: a clean-up may have removed one, or `version` is gone or stray.
+    """
+    if _newest_checkpoint(snapshot.store) > version:
+        return None
+    events: list[BatchEvent] = []
+    after: CommittedVersion | None = None
+    for committed in versions_newest_first(
+        snapshot.store, snapshot.committer, down_to=version, up_to=snapshot.version, to_the_end=True
+    ):
+        event = batch_event(snapshot, committed, after)
+        if committed.version > version:
+            events.extend([] if event is None else [event])
+        elif event is None and recorded_event(committed) is not None:
+            return None
+        after = committed
+    is_whole = after is not None and after.version == version and _newest_checkpoint(snapshot.store) <= version
+    return events if is_whole else None
 
 
 def recorded_event(committed: CommittedVersion) -> BatchEvent | None:

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
-from lance_ops.dagster.head.checks import audit_batches
+from lance_ops.api import write_dataset
+from lance_ops.committers import Committer
+from lance_ops.dagster.head import checks
+from lance_ops.dagster.head.checks import audit_batches, head_evaluators
+from lance_ops.dagster.opening import opening_once
+from lance_ops.maintenance import batch_properties
 from lance_ops.maintenance.health.version_timeline import VersionSummary
+from lance_ops.transactions.committed import committed_versions
 from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster
@@ -118,3 +126,90 @@ def test_unrecorded_batches_alone_do_not_fail() -> None:
     audit = audit_batches(set(), {f"k{n:02}" for n in range(30)}, [])
     assert audit.passed
     assert "and 10 more" in audit.sentence
+
+
+class Audited:
+    """A deployment whose check of batches is evaluated and recorded without a run."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+
+    def add(self, *keys: str) -> None:
+        """Add versions that ingest a batch each, and record the batches."""
+        names, instance = self.deployment.names, self.deployment.instance
+        rows = pa.table({"id": [1], "city": ["Bern"]})
+        for key in keys:
+            write_dataset(
+                rows, self.deployment.config.uri, mode="append", transaction_properties=batch_properties({key: "token"})
+            )
+            instance.report_runless_asset_event(dg.AssetMaterialization(names.batches, partition=key))
+        instance.add_dynamic_partitions(names.of("batches"), list(keys))
+
+    def evaluate(self) -> dg.AssetCheckEvaluation:
+        config, instance = self.deployment.config, self.deployment.instance
+        evaluators = head_evaluators(instance, config, set(), opening_once(config))
+        (evaluator,) = (each for each in evaluators if "batches_exactly_once" in each.names)
+        (found,) = evaluator.evaluate()
+        instance.report_runless_asset_event(found)
+        return found
+
+
+@pytest.fixture
+def audited(deployment: Deployment) -> Audited:
+    return Audited(deployment)
+
+
+def test_the_next_check_of_batches_reads_the_versions_since_the_last_one_that_passed(
+    audited: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Growth: it reads as many manifests after many versions as after few."""
+    read: list[int] = []
+    reads = committed_versions._read
+
+    def noted(committer: Committer, version: int, as_listed: bool) -> pa.Buffer:
+        read.append(version)
+        return reads(committer, version, as_listed)
+
+    counts = []
+    for num_versions in (3, 12):
+        audited.add(*(f"{num_versions}-{number}" for number in range(num_versions)))
+        assert audited.evaluate().passed
+        audited.add(f"{num_versions}-last")
+        with monkeypatch.context() as patched:
+            patched.setattr(committed_versions, "_read", noted)
+            patched.setattr(checks, "ingested_batches", None)
+            found = audited.evaluate()
+        assert found.passed and found.metadata["lance/held"].value == audited.deployment.data.version
+        counts.append(len(read))
+        read.clear()
+    assert counts[0] == counts[1] <= 4
+
+
+def test_what_the_versions_since_do_not_prove_is_read_whole(audited: Audited) -> None:
+    def said() -> str:
+        return audited.evaluate().description or ""
+
+    in_order = "every recorded batch is in the dataset once"
+    audited.add("a", "b")
+    assert said() == in_order
+    audited.deployment.data.checkout_version(1).restore()
+    assert said().startswith("recorded and not in the dataset: b;")
+    audited.add("b")
+    assert said() == in_order
+    shutil.rmtree(audited.deployment.config.uri)
+    audited.add("c", "d", "e", "f", "g")
+    assert said().startswith("recorded and not in the dataset: a, b;")
+    audited.add("a", "b")
+    assert said() == in_order
+    audited.add("b")
+    assert said().startswith("ingested twice: b;")
+    assert said().startswith("ingested twice: b;"), "nothing came since, but the last one did not pass"
+
+
+def test_a_batch_that_nobody_recorded_is_told_in_each_evaluation(audited: Audited) -> None:
+    audited.add("a")
+    assert audited.evaluate().passed
+    audited.deployment.fill(1)
+    for _ in range(2):
+        found = audited.evaluate()
+        assert found.passed and "in the dataset and not recorded: d0;" in (found.description or "")

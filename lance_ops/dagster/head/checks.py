@@ -4,13 +4,19 @@
 from duplicate rows. `intact` reads files again, so it checks some of them in each run. The other checks are about cost,
 and one measurement answers all of them. Where the newest version does not open, `valid` and `intact` fail, and the
 others warn that they could not look.
+
+`batches_exactly_once` reads the table's whole history once. An evaluation that passes says up to which version it did,
+and which batches the table held there. The next one reads the versions since, and the whole history only if that does
+not prove that every recorded batch is there once.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import dagster as dg
 
@@ -19,15 +25,18 @@ from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CheckEvaluator, check_result_of, not_looked_warning
+from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_check, freshness
 from lance_ops.dagster.head.integrity import INTACT, verify_some
+from lance_ops.dagster.head.recorded_versions import identity_of, may_hold
 from lance_ops.dagster.head.validity import NO_VERSION_YET, VALID, evaluate_valid, unopened_warning
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.markdown import named
 from lance_ops.dagster.opening import OpenNewest, open_to_look, opening_once
 from lance_ops.dagster.tick_failures import damage_sentence
-from lance_ops.maintenance import ingested_batches
+from lance_ops.maintenance import batch_events_after, ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["BatchAudit", "audit_batches", "build_checks", "head_evaluators"]
 
@@ -35,6 +44,8 @@ _BATCHES = "batches_exactly_once"
 _SHOWN = 20
 _TOOK_ROWS_OUT = ("Overwrite", "Restore")
 _EXCHANGED_ROWS = "Update"
+_COMPARED = "lance/compared"
+"""The metadata that names the version an evaluation looked at, when it was committed, and the batches held there."""
 
 
 def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
@@ -132,19 +143,23 @@ def _evaluate_batches(
         snapshot = open_newest()
     except CorruptFile as error:
         return unopened_warning(names.head, _BATCHES, error)
+    overwrites = config.landing().schema_mode is SchemaMode.OVERWRITE
+    known = recorded & set(instance.get_dynamic_partitions(names.of("batches")))
+    held: AbstractSet[str] | None = None
+    history: Sequence[VersionSummary] = ()
     try:
-        held = ingested_batches(snapshot) if snapshot else {}
-        history = timeline(snapshot) if snapshot else []
+        if snapshot is not None and not overwrites:
+            held = _held_since_last(instance, config, snapshot, (known, recorded))
+        if held is None:
+            held = ingested_batches(snapshot).keys() if snapshot else set()
+            history = timeline(snapshot) if snapshot else ()
     except CorruptFile as error:  # of the record of batches, or of an older version: `valid` does not read them
         return dg.AssetCheckEvaluation(
             names.head, _BATCHES, False, description=damage_sentence(config, error), blocking=True
         )
-    if config.landing().schema_mode is SchemaMode.OVERWRITE:
-        recorded = recorded & held.keys()  # the newest batch takes the others out
-    else:
-        known = instance.get_dynamic_partitions(names.of("batches"))
-        recorded = recorded & {*known, *held}  # a batch whose partition was deleted may stay away
-    audit = audit_batches(recorded, held.keys(), history)
+    # A batch whose partition was deleted may stay away; with an overwrite, the newest batch takes the others out.
+    recorded = (recorded & held) if overwrites else known | (recorded & held)
+    audit = audit_batches(recorded, held, history)
     return dg.AssetCheckEvaluation(
         asset_key=names.head,
         check_name=_BATCHES,
@@ -156,9 +171,41 @@ def _evaluate_batches(
             "lance/lost": len(audit.lost),
             "lance/unrecorded": len(audit.unrecorded),
             "lance/doubled": len(audit.doubled),
+            **({_COMPARED: _compared(snapshot, held)} if snapshot else {}),
         },
         blocking=True,
     )
+
+
+def _compared(snapshot: Snapshot, held: Iterable[str]) -> dg.MetadataValue[Any]:
+    return dg.MetadataValue.json([*identity_of(snapshot.manifest), _digest(held)])
+
+
+def _held_since_last(
+    instance: dg.DagsterInstance, config: DatasetConfig, newest: Snapshot, candidates: Iterable[AbstractSet[str]]
+) -> AbstractSet[str] | None:
+    """Return the batches that the table holds, if the last evaluation and the versions since prove that none is twice.
+
+    Each of the `candidates` may be these batches. Without the batches added since, one of them must be what the last
+    evaluation found in the table: then no batch was added a second time. None if that is not so, if that evaluation did
+    not pass or was of another dataset, or if a restore or an overwrite took batches out since.
+    """
+    last = newest_evaluation(instance, dg.AssetCheckKey(DatasetNames(config.name).head, _BATCHES))
+    compared = last.evaluation.metadata.get(_COMPARED) if last is not None and last.evaluation.passed else None
+    if not isinstance(compared, dg.JsonMetadataValue) or not isinstance(compared.data, list):
+        return None
+    version, committed_at, digest = compared.data
+    events = batch_events_after(newest, version) if may_hold(newest, (version, committed_at)) else None
+    if events is None or any(event.back_to is not None for event in events):
+        return None
+    added = Counter(key for event in events for key in event.batches)
+    if any(count > 1 for count in added.values()):
+        return None
+    return next((each | added.keys() for each in candidates if _digest(each - added.keys()) == digest), None)
+
+
+def _digest(keys: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(sorted(keys)).encode(errors="surrogatepass")).hexdigest()
 
 
 def _intact_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
