@@ -10,12 +10,12 @@ import pytest
 from lance_ops.api import write_dataset
 from lance_ops.committers import Committer
 from lance_ops.dagster.head import checks
-from lance_ops.dagster.head.checks import audit_batches, head_evaluators
+from lance_ops.dagster.head.checks import audit_batches
 from lance_ops.dagster.opening import opening_once
 from lance_ops.maintenance import batch_properties
 from lance_ops.maintenance.health.version_timeline import VersionSummary
 from lance_ops.transactions.committed import committed_versions
-from tests.dagster.deployment import Deploy, Deployment
+from tests.dagster.deployment import Deploy, Deployment, check_results
 
 pytestmark = pytest.mark.dagster
 
@@ -80,12 +80,18 @@ def test_small_fragments_deletions_and_versions_fail_above_their_limits(deploy: 
     assert results["deleted_ratio"].metadata["lance/value"].value == pytest.approx(0.3)
 
 
-def test_recorded_batches_that_the_table_has_pass(deployment: Deployment) -> None:
+def test_recorded_batches_that_the_table_has_pass_and_a_run_of_the_ingest_job_reads_no_old_version(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     deployment.land("a", range(3))
     deployment.tick()
     evaluation = deployment.check()["batches_exactly_once"]
     assert evaluation.description == "every recorded batch is in the dataset once"
     assert evaluation.metadata["lance/held"].value == 1
+    monkeypatch.setattr(checks, "timeline", None)
+    deployment.land("b", range(3))
+    (run,) = deployment.tick().runs
+    assert check_results(run)["batches_exactly_once"].metadata["lance/held"].value == 2
 
 
 def test_a_batch_whose_partition_was_deleted_may_stay_away(deployment: Deployment) -> None:
@@ -147,9 +153,8 @@ class Audited:
 
     def evaluate(self) -> dg.AssetCheckEvaluation:
         config, instance = self.deployment.config, self.deployment.instance
-        evaluators = head_evaluators(instance, config, set(), opening_once(config))
-        (evaluator,) = (each for each in evaluators if "batches_exactly_once" in each.names)
-        (found,) = evaluator.evaluate()
+        recorded = instance.get_materialized_partitions(self.deployment.names.batches)
+        found = checks.evaluate_batches(instance, config, recorded, opening_once(config), goes_on=True)
         instance.report_runless_asset_event(found)
         return found
 

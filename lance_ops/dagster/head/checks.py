@@ -5,9 +5,9 @@ from duplicate rows. `intact` reads files again, so it checks some of them in ea
 and one measurement answers all of them. Where the newest version does not open, `valid` and `intact` fail, and the
 others warn that they could not look.
 
-`batches_exactly_once` reads the table's whole history once. An evaluation that passes says up to which version it did,
-and which batches the table held there. The next one reads the versions since, and the whole history only if that does
-not prove that every recorded batch is there once.
+An evaluation of `batches_exactly_once` says which version it looked at, and which batches the table held there. In a
+run of the ingest job, the next one reads the versions since. It reads the whole history only if they do not prove that
+every recorded batch is there once. In other runs somebody asks about the table, so the whole history is read.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -38,7 +38,7 @@ from lance_ops.maintenance import batch_events_after, ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["BatchAudit", "audit_batches", "build_checks", "head_evaluators"]
+__all__ = ["BatchAudit", "audit_batches", "build_checks", "evaluate_batches", "head_evaluators"]
 
 _BATCHES = "batches_exactly_once"
 _SHOWN = 20
@@ -74,7 +74,7 @@ def head_evaluators(
     ]
     if config.raw is not None:
         recorded = _recorded_batches(instance, config) | ingested
-        found.append(CheckEvaluator((_BATCHES,), lambda: [_evaluate_batches(instance, config, recorded, open_newest)]))
+        found.append(CheckEvaluator((_BATCHES,), lambda: [evaluate_batches(instance, config, recorded, open_newest)]))
     if config.health.hours_without_version is not None:
         found.append(CheckEvaluator((FRESH,), lambda: [freshness(instance, config, open_newest).evaluation(head)]))
     return found
@@ -116,28 +116,18 @@ def audit_batches(
     return BatchAudit(tuple(sorted(recorded - held)), tuple(sorted(held - recorded)), _doubled(summaries))
 
 
-def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
-    def valid(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        return check_result_of(evaluate_valid(context.instance, config))
-
-    return _check(config, valid, VALID, "The manifest's invariants hold and its files are there, of the stated size.")
-
-
-def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
-    def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        recorded = _recorded_batches(context.instance, config)
-        return check_result_of(_evaluate_batches(context.instance, config, recorded, opening_once(config)))
-
-    return _check(config, batches_exactly_once, _BATCHES, "Each recorded batch is in the history, and only once.")
-
-
-def _recorded_batches(instance: dg.DagsterInstance, config: DatasetConfig) -> AbstractSet[str]:
-    return instance.get_materialized_partitions(DatasetNames(config.name).batches)
-
-
-def _evaluate_batches(
-    instance: dg.DagsterInstance, config: DatasetConfig, recorded: AbstractSet[str], open_newest: OpenNewest
+def evaluate_batches(
+    instance: dg.DagsterInstance,
+    config: DatasetConfig,
+    recorded: AbstractSet[str],
+    open_newest: OpenNewest,
+    *,
+    goes_on: bool = False,
 ) -> dg.AssetCheckEvaluation:
+    """Evaluate `batches_exactly_once`; `recorded` are the keys of materialized partitions, read before the table.
+
+    If it `goes_on`, it reads only the versions since the last evaluation, unless they do not suffice.
+    """
     names = DatasetNames(config.name)
     try:
         snapshot = open_newest()
@@ -148,7 +138,7 @@ def _evaluate_batches(
     held: AbstractSet[str] | None = None
     history: Sequence[VersionSummary] = ()
     try:
-        if snapshot is not None and not overwrites:
+        if goes_on and snapshot is not None and not overwrites:
             held = _held_since_last(instance, config, snapshot, (known, recorded))
         if held is None:
             held = ingested_batches(snapshot).keys() if snapshot else set()
@@ -175,6 +165,26 @@ def _evaluate_batches(
         },
         blocking=True,
     )
+
+
+def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
+    def valid(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        return check_result_of(evaluate_valid(context.instance, config))
+
+    return _check(config, valid, VALID, "The manifest's invariants hold and its files are there, of the stated size.")
+
+
+def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
+    def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        recorded, open_newest = _recorded_batches(context.instance, config), opening_once(config)
+        goes_on = context.run.job_name == DatasetNames(config.name).of("ingest")
+        return check_result_of(evaluate_batches(context.instance, config, recorded, open_newest, goes_on=goes_on))
+
+    return _check(config, batches_exactly_once, _BATCHES, "Each recorded batch is in the history, and only once.")
+
+
+def _recorded_batches(instance: dg.DagsterInstance, config: DatasetConfig) -> AbstractSet[str]:
+    return instance.get_materialized_partitions(DatasetNames(config.name).batches)
 
 
 def _compared(snapshot: Snapshot, held: Iterable[str]) -> dg.MetadataValue[Any]:
