@@ -82,7 +82,6 @@ def test_failed_runs_and_red_checks_are_told_once_each(deploy: Deploy, receiver:
     (told,) = receiver.take()
     assert (told["event"], told["title"], told["version"]) == ("failure", "a run of trips_ingest failed", None)
     assert "have no such files" in told["reason"]
-    deployment.fill(2)
     evaluate(deployment, "versions", passed=False)
     fail(deployment, evaluates_checks=False)  # it planned the check, and did not come to it
     alerts(deployment)
@@ -328,3 +327,8 @@ UNREADABLE = [None, "", "{}", "[1]", '{"failure": "x", "batch": 0}', '{"failure"
 @pytest.mark.parametrize("cursor", UNREADABLE)
 def test_an_unreadable_cursor_says_nothing(cursor: str | None) -> None:
     assert Told.decode(cursor) is None
+
+
+def test_a_cursor_of_before_checks_were_resolved_is_read() -> None:
+    told = Told.decode('{"failure": 1, "batch": 2, "red_checks": {"versions": ["a"]}}')
+    assert told == Told(1, 2, {"versions": ("a",)})

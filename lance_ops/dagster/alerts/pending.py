@@ -140,7 +140,7 @@ def _failures(
     for record in instance.fetch_run_status_changes(failed, limit=_EVENTS_AT_ONCE, ascending=True).records:
         run = instance.get_run_by_id(record.run_id)
         if run is not None and awaits_retry(instance, run, datetime.fromtimestamp(record.timestamp, UTC), now):
-            return
+            return  # later failures wait, too, because the position cannot pass this one
         told = replace(told, failure=record.storage_id)
         concerns = run is not None and not was_retried(run) and _is_of_dataset(run, watched)
         event = record.event_log_entry.dagster_event

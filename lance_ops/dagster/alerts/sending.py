@@ -148,8 +148,8 @@ class _Smtp(smtplib.SMTP):
         left = self._ends - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        assert self.sock is not None
-        self.sock.settimeout(min(left, _TIMEOUT_SECONDS))
+        if self.sock is not None:
+            self.sock.settimeout(min(left, _TIMEOUT_SECONDS))
         return super().getreply()
 
 
