@@ -80,6 +80,17 @@ def test_small_fragments_deletions_and_versions_fail_above_their_limits(deploy: 
     assert results["deleted_ratio"].metadata["lance/value"].value == pytest.approx(0.3)
 
 
+def test_a_damaged_tag_which_clean_up_needs_makes_the_checks_of_health_warn(deployment: Deployment) -> None:
+    write_dataset(pa.table({"id": [1]}), deployment.config.uri)
+    tag = Path(deployment.config.uri, "_refs", "tags", "kept.json")
+    tag.parent.mkdir(parents=True)
+    tag.write_bytes(b"garbage")
+    evaluators = checks.head_evaluators(deployment.instance, deployment.config, set(), opening_once(deployment.config))
+    (evaluator,) = (each for each in evaluators if "versions" in each.names)
+    for found in evaluator.evaluate():
+        assert found.severity is dg.AssetCheckSeverity.WARN and "kept.json" in (found.description or "")
+
+
 def test_recorded_batches_that_the_table_has_pass_and_a_run_of_the_ingest_job_reads_no_old_version(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
