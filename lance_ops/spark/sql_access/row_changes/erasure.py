@@ -57,5 +57,7 @@ def _erase(statement: Statement) -> DataFrame | None:
     return statement.result(_ERASED, [row])
 
 
-ERASURE_STATEMENTS = ((("ERASE",), _erase),)
+ERASURE_STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Statement], DataFrame | None]], ...] = (
+    (("ERASE",), _erase),
+)
 """Which words begin a statement, and what executes it."""
