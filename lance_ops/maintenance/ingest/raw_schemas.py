@@ -10,20 +10,22 @@ structs are those that most files agree on, as the columns are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.errors import InvalidInput, RawFileRefused, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, LanceOpsError, RawFileRefused, SchemaMismatch
 from lance_ops.core.records import dataclass
 from lance_ops.core.redaction import redact
 from lance_ops.core.schema import CaseRule, spelled_as
+from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.ingest.decoding import NO_UTF8
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading, is_text, raw_format
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.runners import InThreads, Job, Runner
+from lance_ops.writing import table_schema
 
 __all__ = ["FileDisagrees", "FoundSchemas", "unified_raw_schema"]
 
@@ -33,11 +35,17 @@ _BYTES_OF_COLUMNS = 1 << 20
 
 
 class FileDisagrees(SchemaMismatch):
-    """A raw file whose columns contradict those of the table or of the files before it; `path` is as errors show it."""
+    """A raw file whose columns no table may have, or that contradict those of the table or of the files before it.
 
-    def __init__(self, path: str, reason: str) -> None:
-        self.path = redact(path)
-        super().__init__(f"raw file {self.path}: {redact(reason)}")
+    `others` are the errors of the other files that do.
+    """
+
+    def __init__(self, file: RawFile, reason: str, others: Sequence[FileDisagrees] = ()) -> None:
+        self.file, self.reason, self.others = file, reason, tuple(others)
+        super().__init__(f"raw file {redact(shown_uri(file.uri))}: {redact(reason)}")
+
+    def __reduce__(self) -> tuple[type[FileDisagrees], tuple[RawFile, str, tuple[FileDisagrees, ...]]]:
+        return type(self), (self.file, self.reason, self.others)
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,7 @@ def unified_raw_schema(
     case_rule: CaseRule = CaseRule.INSENSITIVE,
     most_decide: bool = False,
     mixed_as_text: bool = True,
+    file_version: FileVersion | None = None,
     runner: Runner | None = None,
     job: Job | None = None,
     known: FoundSchemas | None = None,
@@ -110,8 +119,9 @@ def unified_raw_schema(
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
     without a header. Text files change a type of the table only where it is null, or where a struct lacks a field.
-    Raises `FileDisagrees` for a file whose type of a column cannot be promoted together with that of most files, or
-    whose text is not UTF-8; and what `RawReader.schema` raises.
+    Raises `FileDisagrees` for the files whose type of a column cannot be promoted together with that of most files, or
+    whose text is not UTF-8, and what `RawReader.schema` raises. With `file_version`, it also raises `FileDisagrees` for
+    a new column that no table of this version may have.
     """
     if not files:
         raise InvalidInput("no raw files to take a schema from")
@@ -123,31 +133,61 @@ def unified_raw_schema(
         job = Job.on("read the columns of", files[0].uri, size_bytes=few_bytes)
     found = (known or FoundSchemas()).read(wanted_files, runner or InThreads(1), job)
     unified = {} if table is None else {each.name: each for each in table}
-    spelled = _spelled(files, found, list(unified.values()), types, case_rule)
+    disagreeing: dict[RawFile, FileDisagrees] = {}
+    spelled = _spelled(files, found, list(unified.values()), types, case_rule, disagreeing)
     wanted = {*unified, *types, *_columns_of_most(spelled)} if most_decide else None
     for name, given in _by_column(spelled).items():
         if wanted is not None and name not in wanted:
             continue
-        for number, each in _types_of_most_first(given):
-            if table is None or name not in table.names:
-                _check_encoding(files[number], each, types)
-            if name not in unified:
-                unified[name] = each.with_type(types.get(name, each.type))
-            elif name not in types:
-                before = unified[name]
-                promoted = _promoted(before, each, files[number], table, mixed_as_text=mixed_as_text)
-                is_guess = is_text(files[number].uri)  # whole numbers say nothing against fractions
-                if not most_decide:
-                    unified[name] = promoted
-                elif is_guess or before.type == each.type or _holds_null(before.type):
-                    unified[name] = promoted.with_type(_with_fields_of(before.type, promoted.type))
+        is_new = table is None or name not in table.names
+        for each, alike in _types_of_most_first(given, disagreeing):
+            file, before = alike[0], unified.get(name)
+            if name in types:
+                unified[name] = before or each.with_type(types[name])
+                continue
+            try:
+                if is_new:
+                    _check_encoding(file, each)
+                promoted = each
+                if before is not None:
+                    promoted = _promoted(before, each, file, table, mixed_as_text=mixed_as_text)
+                    if most_decide:
+                        promoted = _as_most_decide(before, each, promoted, file)
+                if file_version is not None and (before is None or promoted != before):
+                    _check_may_be_stored(file, promoted, file_version)
+                unified[name] = promoted
+            except FileDisagrees as error:
+                form = raw_format(file.uri)[0]  # whether a type disagrees depends on it, too
+                same = [other for other in alike if raw_format(other.uri)[0] == form]
+                disagreeing |= {other: FileDisagrees(other, error.reason) for other in same}
+    if disagreeing:
+        first, *others = (disagreeing[file] for file in files if file in disagreeing)
+        raise FileDisagrees(first.file, first.reason, others)
     return pa.schema(list(unified.values()))
 
 
-def _check_encoding(file: RawFile, new: pa.Field, types: Mapping[str, pa.DataType]) -> None:
-    """Refuse a column of CSV that Arrow takes for binary, because it is not UTF-8, unless it is declared."""
-    if pt.is_binary(new.type) and new.name not in types and is_text(file.uri):
-        raise FileDisagrees(shown_uri(file.uri), f"column {new.name!r}: {NO_UTF8}")
+def _check_encoding(file: RawFile, new: pa.Field) -> None:
+    """Refuse a column of CSV that Arrow takes for binary, because it is not UTF-8."""
+    if pt.is_binary(new.type) and is_text(file.uri):
+        raise FileDisagrees(file, f"column {new.name!r}: {NO_UTF8}")
+
+
+def _check_may_be_stored(file: RawFile, column: pa.Field, version: FileVersion) -> None:
+    """Refuse a column that no table of this file version may have."""
+    try:
+        table_schema(pa.schema([column]), version)
+    except LanceOpsError as error:
+        has_header = not column.name and raw_format(file.uri)[0] == "csv"
+        remedy = "; read it with distinct_names, which numbers columns without a name" if has_header else ""
+        raise FileDisagrees(file, f"{error}{remedy}") from error
+
+
+def _as_most_decide(before: pa.Field, given: pa.Field, promoted: pa.Field, file: RawFile) -> pa.Field:
+    """Return a column after a file that most others outnumber: it changes little more than a guess or a null."""
+    is_guess = is_text(file.uri)  # whole numbers say nothing against fractions
+    if is_guess or before.type == given.type or _holds_null(before.type):
+        return promoted.with_type(_with_fields_of(before.type, promoted.type))
+    return before
 
 
 def _spelled(
@@ -156,50 +196,60 @@ def _spelled(
     table: Sequence[pa.Field],
     types: Mapping[str, pa.DataType],
     case_rule: CaseRule,
-) -> list[pa.Schema]:
-    """Return the files' schemas with one spelling of each name: the table's, the declared one, or the first file's."""
+    disagreeing: dict[RawFile, FileDisagrees],
+) -> dict[RawFile, pa.Schema]:
+    """Return the files' schemas with one spelling of each name: the table's, the declared one, or the first file's.
+
+    A file with two names for one column is added to those that are `disagreeing` instead.
+    """
     known = {each.name: each for each in table}
-    spelled = []
+    spelled = {}
     for file, schema in zip(files, found, strict=True):
         declared = [pa.field(name, kind) for name, kind in types.items() if name not in known]
         try:
-            spelled.append(spelled_as(schema, pa.schema([*known.values(), *declared]), case_rule))
+            spelled[file] = spelled_as(schema, pa.schema([*known.values(), *declared]), case_rule)
         except SchemaMismatch as error:
-            raise FileDisagrees(shown_uri(file.uri), str(error)) from error
-        for each in spelled[-1]:
+            disagreeing[file] = FileDisagrees(file, str(error))
+            continue
+        for each in spelled[file]:
             known.setdefault(each.name, each)
     return spelled
 
 
-def _columns_of_most(schemas: Sequence[pa.Schema]) -> tuple[str, ...]:
+def _columns_of_most(schemas: Mapping[RawFile, pa.Schema]) -> tuple[str, ...]:
     """Return the columns of the largest group; a `Counter` keeps the order in which it met equally large ones."""
-    ((names, _),) = Counter(tuple(sorted(schema.names)) for schema in schemas).most_common(1)
-    return names
+    counts = Counter(tuple(sorted(schema.names)) for schema in schemas.values())
+    return counts.most_common(1)[0][0] if counts else ()
 
 
-def _by_column(schemas: Sequence[pa.Schema]) -> dict[str, list[tuple[int, pa.Field]]]:
-    """Return each column's fields with the numbers of their files."""
+def _by_column(schemas: Mapping[RawFile, pa.Schema]) -> dict[str, list[tuple[RawFile, pa.Field]]]:
+    """Return each column's fields with their files."""
     fields = defaultdict(list)
-    for number, schema in enumerate(schemas):
+    for file, schema in schemas.items():
         for each in schema:
-            fields[each.name].append((number, each))
+            fields[each.name].append((file, each))
     return fields
 
 
-def _types_of_most_first(given: Sequence[tuple[int, pa.Field]]) -> Iterator[tuple[int, pa.Field]]:
-    """Yield the first file's field of each type of a column: of the most frequent fields within, then types, first."""
-    first: dict[pa.Field, tuple[int, pa.Field]] = {}
-    for number, each in given:
-        first.setdefault(each, (number, each))
-    num_files = Counter(each.type for _, each in given)
+def _types_of_most_first(
+    given: Sequence[tuple[RawFile, pa.Field]], left_out: Container[RawFile]
+) -> list[tuple[pa.Field, list[RawFile]]]:
+    """Return the fields of a column with their files: of the most frequent fields within, then types, first."""
+    alike: dict[pa.Field, list[RawFile]] = defaultdict(list)
+    for file, each in given:
+        if file not in left_out:
+            alike[each].append(file)
+    num_files: Counter[pa.DataType] = Counter()
     num_alike: Counter[frozenset[str]] = Counter()
-    for kind, count in num_files.items():
-        num_alike[_paths_within(kind)] += count
+    for each, files in alike.items():
+        num_files[each.type] += len(files)
+        num_alike[_paths_within(each.type)] += len(files)
 
-    def rank(found: tuple[int, pa.Field]) -> tuple[int, int]:
-        return -num_alike[_paths_within(found[1].type)], -num_files[found[1].type]
+    def rank(found: tuple[pa.Field, list[RawFile]]) -> tuple[int, int]:
+        kind = found[0].type
+        return -num_alike[_paths_within(kind)], -num_files[kind]
 
-    yield from sorted(first.values(), key=rank)
+    return sorted(alike.items(), key=rank)
 
 
 def _paths_within(kind: pa.DataType, path: str = "") -> frozenset[str]:
@@ -288,7 +338,7 @@ def _promoted(
         if raw_format(file.uri)[0] == "csv" and (pt.is_string(known.type) or pt.is_string(given.type)):
             return known.with_type(pa.string()) if mixed_as_text else known
         raise FileDisagrees(
-            shown_uri(file.uri),
+            file,
             f"it disagrees with other files: column {known.name!r} is {given.type} here and {known.type} there: "
             "declare a schema",
         ) from error

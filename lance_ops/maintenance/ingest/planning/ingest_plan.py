@@ -29,21 +29,24 @@ from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.writing import FragmentLimits, check_stable_row_ids, table_schema
 
-__all__ = ["BatchChanged", "IngestPlan", "IngestTask", "plan_ingest"]
+__all__ = ["BatchesChanged", "IngestPlan", "IngestTask", "plan_ingest"]
 
 
-class BatchChanged(InvalidInput):
-    """A batch that was ingested with other content; `key` names it."""
+class BatchesChanged(InvalidInput):
+    """Batches that were ingested with other content. `versions` has the version of each key, and `reasons` a text."""
 
-    def __init__(self, key: str, version: int) -> None:
-        self.key, self.version = key, version
-        super().__init__(
-            f"batch {key!r} was ingested in version {version} with other content: delete its rows and give the new "
-            "files a key of their own, restore the files as they were, or replace its rows"
-        )
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self.versions = dict(versions)
+        self.reasons = {
+            key: f"batch {key!r} was ingested in version {version} with other content: delete its rows and give the "
+            "new files a key of their own, restore the files as they were, or replace its rows"
+            for key, version in versions.items()
+        }
+        first, *others = self.reasons.values()
+        super().__init__(f"{first} (as {len(others)} other batches)" if others else first)
 
-    def __reduce__(self) -> tuple[type[BatchChanged], tuple[str, int]]:
-        return type(self), (self.key, self.version)
+    def __reduce__(self) -> tuple[type[BatchesChanged], tuple[dict[str, int]]]:
+        return type(self), (self.versions,)
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ def plan_ingest(
             case_rule=options.case_rule,
             most_decide=options.schema_mode is SchemaMode.ERROR,
             mixed_as_text=False,
+            file_version=file_version,
             runner=runner,
             job=Job.on("read the columns for", uri),
             known=schemas,
@@ -280,21 +284,19 @@ def _stage_of(
 def _new_batches(
     batches: Sequence[IngestBatch], ingested: Mapping[str, IngestedBatch], options: IngestOptions
 ) -> tuple[tuple[IngestBatch, ...], tuple[str, ...]]:
-    """Return the batches to ingest, and the keys of those whose rows of before must leave the table."""
+    """Return the batches to ingest, and the keys of those whose rows of before must leave the table.
+
+    Raises `BatchesChanged` for all batches that were ingested with other content, unless their rows are replaced.
+    """
     if options.schema_mode is SchemaMode.OVERWRITE:
         held = {batch.key: batch.token for batch in batches} == tokens_of(ingested)
         return () if held else tuple(batches), ()
-    new, replaced = [], []
-    for batch in batches:
-        found = ingested.get(batch.key)
-        if found is None:
-            new.append(batch)
-        elif found.token != batch.token:
-            if options.changed_batches is not ChangedBatches.REPLACE:
-                raise BatchChanged(batch.key, found.version)
-            new.append(batch)
-            replaced.append(batch.key)
-    return tuple(new), tuple(replaced)
+    held = [batch for batch in batches if batch.key in ingested]
+    changed = [batch.key for batch in held if ingested[batch.key].token != batch.token]
+    if changed and options.changed_batches is not ChangedBatches.REPLACE:
+        raise BatchesChanged({key: ingested[key].version for key in changed})
+    unchanged = {batch.key for batch in held}.difference(changed)
+    return tuple(batch for batch in batches if batch.key not in unchanged), tuple(changed)
 
 
 def _with_own_columns(schema: pa.Schema, options: IngestOptions) -> pa.Schema:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 
 from lance_ops.core.errors import RawFileNotAsListed, RawFileRefused
-from lance_ops.core.redaction import redact
 from lance_ops.maintenance.ingest.planning.ingest_options import BadBatches
-from lance_ops.maintenance.ingest.planning.ingest_plan import BatchChanged, IngestPlan
+from lance_ops.maintenance.ingest.planning.ingest_plan import BatchesChanged, IngestPlan
 from lance_ops.maintenance.ingest.raw_files import IngestBatch
-from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees, FoundSchemas
 
 __all__ = ["batches_not_as_listed", "plan_readable"]
@@ -36,16 +33,11 @@ def plan_readable(
             return None, refused
         try:
             return plan(left, schemas=schemas), refused
-        except (RawFileRefused, FileDisagrees) as error:
-            first = _first_refusals(left, schemas)
-            found = {key: str(refusal) for key, refusal in first.items()} or _batch_named(left, error)
+        except (RawFileRefused, FileDisagrees, BatchesChanged) as error:
+            found = _reasons(left, error, schemas)
             if bad is BadBatches.REFUSE or not found:
                 raise
             refused |= found
-        except BatchChanged as error:
-            if bad is BadBatches.REFUSE:
-                raise
-            refused[error.key] = str(error)
 
 
 def batches_not_as_listed(batches: Sequence[IngestBatch], schemas: FoundSchemas) -> set[str]:
@@ -61,7 +53,14 @@ def _first_refusals(batches: Sequence[IngestBatch], schemas: FoundSchemas) -> di
     return {key: refusal for key, refusal in found if refusal is not None}
 
 
-def _batch_named(batches: Sequence[IngestBatch], error: RawFileRefused | FileDisagrees) -> dict[str, str]:
-    """Return the batch whose file an error names, with the error's text."""
-    keys = (each.key for each in batches for file in each.files if redact(shown_uri(file.uri)) == error.path)
-    return {key: str(error) for key in islice(keys, 1)}
+def _reasons(
+    batches: Sequence[IngestBatch], error: RawFileRefused | FileDisagrees | BatchesChanged, schemas: FoundSchemas
+) -> dict[str, str]:
+    """Return the batches that an error of planning is about, each with the reason."""
+    if isinstance(error, BatchesChanged):
+        return error.reasons
+    if isinstance(error, FileDisagrees):
+        said = {each.file: str(each) for each in (error, *error.others)}
+        found = ((batch.key, next((said[file] for file in batch.files if file in said), None)) for batch in batches)
+        return {key: reason for key, reason in found if reason is not None}
+    return {key: str(refusal) for key, refusal in _first_refusals(batches, schemas).items()}
