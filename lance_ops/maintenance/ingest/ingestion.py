@@ -20,6 +20,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.blobs import schema_to_write
 from lance_ops.changing import replace_matching
 from lance_ops.changing.columns import change_schema
 from lance_ops.changing.merge_insert import MergeCounts
@@ -51,6 +52,7 @@ from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawRead
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_rows import plain_schema
 from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas
+from lance_ops.maintenance.ingest.running import ValueChecks
 from lance_ops.reading import ScanRequest, bind_filter, scan
 from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Runner
@@ -233,7 +235,8 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
 def execute(task: IngestTask) -> WrittenFiles:
     """Write the task's raw files, in order, as fragments, without those of bad batches if these are set aside.
 
-    Where a batch is bad, no file is read more than twice: once to find all bad batches, and once to be written.
+    Where a batch is bad, no file is read more than twice: once to find all bad batches, and once to be written. A blob
+    without bytes and URI is found only when it is written, so each batch with one costs another reading of the others.
     """
     refused: dict[str, str] = {}
     not_as_listed: frozenset[str] = frozenset()
@@ -397,29 +400,16 @@ def _write_file(
     put: Callable[[pa.RecordBatch], None], file: RawFile, key: str, reader: RawReader, task: IngestTask
 ) -> int:
     """Put a file's rows into the writer, or have it check them; return their number."""
-    num_rows = 0
+    checks = ValueChecks(schema_to_write(task.schema), task.required)
     for batch in task.fitting.rows(file, reader):
-        for name in task.required:
-            _check_has_values(file, batch, name, num_rows)
-        if task.batch_column is not None:
-            batch = batch.append_column(task.batch_column, pa.repeat(key, batch.num_rows))
         try:
+            checks.check(batch)
+            if task.batch_column is not None:
+                batch = batch.append_column(task.batch_column, pa.repeat(key, batch.num_rows))
             put(batch)
-        except SchemaMismatch as error:
+        except InvalidInput as error:  # a `SchemaMismatch`, or a value that is no JSON or no blob
             raise SchemaMismatch(f"raw file {shown_uri(file.uri)}: {error}") from error
-        num_rows += batch.num_rows
-    return num_rows
-
-
-def _check_has_values(file: RawFile, batch: pa.RecordBatch, name: str, num_rows_before: int) -> None:
-    """Raise `SchemaMismatch` for a file without the column, or for its first row without a value."""
-    if name not in batch.schema.names:
-        raise SchemaMismatch(f"raw file {shown_uri(file.uri)} has no column {name!r}, by which rows are merged")
-    if batch.column(name).null_count:
-        row = num_rows_before + pc.index(pc.is_null(batch.column(name)), True).as_py() + 1
-        raise SchemaMismatch(
-            f"raw file {shown_uri(file.uri)}: row {row}: column {name!r} is null, and rows are merged by it"
-        )
+    return checks.num_rows
 
 
 def discard(store: Store, outcome: WrittenFiles) -> None:
