@@ -152,15 +152,15 @@ def test_by_default_a_bad_batch_fails_all(uri: str, folder: Path) -> None:
 @pytest.fixture
 def bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse files named `bad` when their rows have been written."""
-    write = room._write_file
+    write = room._write_part
 
     def refusing(*arguments: Any) -> int:
         written = write(*arguments)
-        if "bad" in arguments[1].uri:
+        if "bad" in arguments[1].file.uri:
             raise SchemaMismatch("bad.parquet: row 1: a bad value")
         return written
 
-    monkeypatch.setattr(room, "_write_file", refusing)
+    monkeypatch.setattr(room, "_write_part", refusing)
 
 
 @pytest.mark.parametrize("most", [64, 1])
@@ -219,14 +219,14 @@ def test_tasks_without_a_refused_batch_run_once(uri: str, folder: Path) -> None:
 
 
 def test_another_error_leaves_the_table_as_it_was(uri: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = room._write_file
+    write = room._write_part
 
     def failing(*arguments: object) -> int:
         if "z.parquet" in str(arguments[1]):
             raise OSError("no space left")
         return write(*arguments)  # type: ignore[arg-type]  # as they come
 
-    monkeypatch.setattr(room, "_write_file", failing)
+    monkeypatch.setattr(room, "_write_part", failing)
     batches = one_each(parquet(folder, "a.parquet"), junk(folder, "junk.parquet"), parquet(folder, "z.parquet"))
     with pytest.raises(OSError, match="no space left"):
         given(uri, batches, replace(SET_ASIDE, max_files_per_task=1))

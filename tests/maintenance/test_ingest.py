@@ -62,7 +62,7 @@ def test_tasks_are_few_and_about_equal_in_bytes(dataset_uri: str, sizes: list[in
     batches = [IngestBatch(str(n), (RawFile(f"{n}.parquet", size, "tag"),)) for n, size in enumerate(sizes)]
     options = IngestOptions(schema=day(0).schema, max_bytes_per_task=256, max_files_per_task=5)
     plan = plan_ingest(dataset_uri, batches, options=options)
-    assert [[file.size_bytes for file in task.files] for task in plan.tasks] == shares
+    assert [[part.size_bytes for part in task.parts] for task in plan.tasks] == shares
     assert [key for task in plan.tasks for key in task.batch_keys] == [str(n) for n in range(len(sizes))]
 
 

@@ -102,7 +102,8 @@ def test_however_many_batches_are_bad_they_are_found_in_as_many_plans(
         uri = f"{dataset_uri}-{count}"
         before = [land(tmp_path, f"changed{n}.csv", b"x\n1\n") for n in range(count)]
         ingest(uri, before, options=OPTIONS)
-        plans.clear(), looks.clear()
+        plans.clear()
+        looks.clear()
         changed = [land(tmp_path, f"changed{n}.csv", b"x\n2\n") for n in range(count)]
         lists = [land(tmp_path, f"list{n}.parquet", parquet(x=[1], y=[[n]])) for n in range(count)]
         twice = [land(tmp_path, f"twice{n}.parquet", parquet(X=[1], x=[n])) for n in range(count)]

@@ -18,16 +18,7 @@ if TYPE_CHECKING:
         IngestOptions,
         plan_ingest,
     )
-    from lance_ops.maintenance.ingest.raw_files import (
-        RAW_ENDINGS,
-        IngestBatch,
-        RawFile,
-        RawReader,
-        RawReading,
-        found_file,
-        is_text,
-        raw_format,
-    )
+    from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, RawReading, found_file
     from lance_ops.maintenance.ingest.raw_locations import (
         ListedFile,
         StatedFile,
@@ -40,7 +31,7 @@ if TYPE_CHECKING:
         moment_of,
         remote_file_system,
     )
-    from lance_ops.maintenance.ingest.raw_names import printable, why_not_literal
+    from lance_ops.maintenance.ingest.raw_names import RAW_ENDINGS, is_text, printable, raw_format, why_not_literal
     from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting, plain_schema
     from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
 
@@ -119,9 +110,9 @@ _MODULES = {
     "plain_schema": "raw_rows",
     "plan_ingest": "planning",
     "printable": "raw_names",
-    "raw_format": "raw_files",
-    "RAW_ENDINGS": "raw_files",
-    "is_text": "raw_files",
+    "raw_format": "raw_names",
+    "RAW_ENDINGS": "raw_names",
+    "is_text": "raw_names",
     "remote_file_system": "raw_locations",
     "survey_ingest": "ingest_survey",
     "unified_raw_schema": "raw_schemas",

@@ -25,8 +25,8 @@ from lance_ops.maintenance.ingest.planning import (
     plan_ingest,
     plan_readable,
 )
-from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader, is_text
-from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
+from lance_ops.maintenance.ingest.raw_names import is_text, shown_uri
 from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, plain_schema
 from lance_ops.runners import InThreads, Runner
 from lance_ops.writing import conform_present_columns
@@ -123,9 +123,9 @@ def survey_ingest(
 
 
 def look_at_files(task: IngestTask) -> tuple[SurveyedFile, ...]:
-    """Return what would become of each file of a task."""
+    """Return what would become of each file that begins in a task."""
     with RawReader(task.raw_storage_options, task.reading) as reader:
-        return tuple(_looked_at(file, key, reader, task) for file, key in zip(task.files, task.batch_keys, strict=True))
+        return tuple(_looked_at(part.file, part.key, reader, task) for part in task.parts if part.is_first)
 
 
 def _looked_at(file: RawFile, key: str, reader: RawReader, task: IngestTask) -> SurveyedFile:

@@ -12,6 +12,7 @@ the tasks write the rows of the new batches to a stage, and a merge of the stage
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import field, replace
@@ -41,6 +42,7 @@ from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batche
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.by_key import KeyedBatches, merge_batches
 from lance_ops.maintenance.ingest.planning import (
+    FilePart,
     IngestOptions,
     IngestPlan,
     IngestTask,
@@ -48,7 +50,7 @@ from lance_ops.maintenance.ingest.planning import (
     plan_ingest,
     plan_readable,
 )
-from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
+from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 from lance_ops.maintenance.ingest.raw_rows import plain_schema
 from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas
@@ -77,14 +79,14 @@ _CONFLICT_RETRIES = 10
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """The fragments that a task wrote, not yet in any version, and the number of rows of each raw file.
+    """The fragments that a task wrote, not yet in any version, and the number of rows of each batch in them.
 
     `refused` has the batches whose files are in no fragment, each with the reason. `not_as_listed` are those of them
     of which a file is gone or changed.
     """
 
     fragments: tuple[Fragment, ...]
-    rows_by_file: Mapping[str, int]
+    rows_by_batch: Mapping[str, int]
     refused: Mapping[str, str] = field(default_factory=dict)
     not_as_listed: frozenset[str] = frozenset()
 
@@ -228,7 +230,7 @@ def _run(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str
         for number in tainted:
             discard(store, outcomes[number])
             outcomes[number], tasks[number] = WrittenFiles((), {}), tasks[number].without(refused)
-        todo = [number for number in tainted if tasks[number].files]
+        todo = [number for number in tainted if tasks[number].parts]
     return outcomes, refused, not_as_listed
 
 
@@ -249,29 +251,30 @@ def execute(task: IngestTask) -> WrittenFiles:
 def _write_files(task: IngestTask) -> WrittenFiles:
     """Write the files; if batches are bad and set aside, write nothing, and return all that are bad."""
     store = open_root(task.uri, task.storage_options).store
-    rows_by_file: dict[str, int] = {}
+    rows_by_batch: Counter[str] = Counter()
     refused: dict[str, str] = {}
     not_as_listed: set[str] = set()
     with (
         RawReader(task.raw_storage_options, task.reading) as reader,
         FragmentWriter(store, task.schema, task.file_version, task.limits) as writer,
     ):
-        for file, key in zip(task.files, task.batch_keys, strict=True):
-            if key in refused:
+        for part in task.parts:
+            if part.key in refused:
                 continue
             try:
-                rows_by_file[file.uri] = _write_file(writer.check if refused else writer.write, file, key, reader, task)
+                num_rows = _write_part(writer.check if refused else writer.write, part, reader, task)
+                rows_by_batch[part.key] += num_rows
             except (RawFileRefused, SchemaMismatch) as error:
                 if not task.sets_aside:
                     raise
                 if not refused:
                     writer.abort()
-                refused[key] = str(error)
+                refused[part.key] = str(error)
                 if isinstance(error, RawFileNotAsListed):
-                    not_as_listed.add(key)
+                    not_as_listed.add(part.key)
         if refused:
             return WrittenFiles((), {}, refused, frozenset(not_as_listed))
-        return WrittenFiles(tuple(writer.finish()), rows_by_file)
+        return WrittenFiles(tuple(writer.finish()), rows_by_batch)
 
 
 def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Runner | None = None) -> IngestResult:
@@ -283,7 +286,9 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Ru
     if not plan.batches:
         return IngestResult(None, 0, 0, (), plan.skipped)
     fragments = tuple(fragment for outcome in outcomes for fragment in outcome.fragments)
-    rows_by_file = {uri: rows for outcome in outcomes for uri, rows in outcome.rows_by_file.items()}
+    rows_by_batch: Counter[str] = Counter()
+    for outcome in outcomes:
+        rows_by_batch.update(outcome.rows_by_batch)
     properties = batch_properties({batch.key: batch.token for batch in plan.batches})
     merged = None
     if plan.stage is not None:
@@ -300,7 +305,7 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles], runner: Ru
         len(fragments),
         tuple(batch.key for batch in plan.batches),
         plan.skipped,
-        {batch.key: sum(rows_by_file[file.uri] for file in batch.files) for batch in plan.batches},
+        {batch.key: rows_by_batch[batch.key] for batch in plan.batches},
         plan.replaced,
         merged=merged,
     )
@@ -396,19 +401,18 @@ def _check_labelled(snapshot: Snapshot, column: str, keys: Sequence[str]) -> Non
             )
 
 
-def _write_file(
-    put: Callable[[pa.RecordBatch], None], file: RawFile, key: str, reader: RawReader, task: IngestTask
-) -> int:
-    """Put a file's rows into the writer, or have it check them; return their number."""
+def _write_part(put: Callable[[pa.RecordBatch], None], part: FilePart, reader: RawReader, task: IngestTask) -> int:
+    """Put the rows of a file's part into the writer, or have it check them; return their number."""
+    groups = "" if part.groups is None else f" (row groups {part.groups.start + 1} to {part.groups.stop})"
     checks = ValueChecks(schema_to_write(task.schema), task.required)
-    for batch in task.fitting.rows(file, reader):
+    for batch in task.fitting.rows(part.file, reader, part.groups):
         try:
             checks.check(batch)
             if task.batch_column is not None:
-                batch = batch.append_column(task.batch_column, pa.repeat(key, batch.num_rows))
+                batch = batch.append_column(task.batch_column, pa.repeat(part.key, batch.num_rows))
             put(batch)
         except InvalidInput as error:  # a `SchemaMismatch`, or a value that is no JSON or no blob
-            raise SchemaMismatch(f"raw file {shown_uri(file.uri)}: {error}") from error
+            raise SchemaMismatch(f"raw file {shown_uri(part.file.uri)}{groups}: {error}") from error
     return checks.num_rows
 
 

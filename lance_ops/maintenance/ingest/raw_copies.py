@@ -1,8 +1,10 @@
-"""Copy raw files of a store to a local file: whole, or as much as tells their schema.
+"""Copy raw files of a store to a local file: whole, as much as tells their schema, or a range.
 
 Parquet, Arrow IPC   the footer, at its place in a sparse file of the same length
 CSV, JSON            the first bytes, with a request that says so
 others               the whole file, and also a short one, and one of a web server, which may ignore a range
+
+A range, such as that of some row groups, also goes to its place in a sparse file.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from lance_ops.maintenance.ingest.raw_names import shown_uri
 __all__ = ["StoredFile"]
 
 _COPIED_BYTES = 4 * 1024**2
+_RANGE_BYTES = 16 * 1024**2
 _START_BYTES = 4 * CUT_BYTES
 """No encoding takes more than four bytes for a character of ASCII, and compressed text is shorter."""
 
@@ -69,18 +72,28 @@ class StoredFile:
         if not stated.may_be_same(now):
             raise RawFileNotAsListed(shown_uri(self.uri), CHANGED)
 
+    @property
+    def takes_ranges(self) -> bool:
+        """Whether parts of the file can be asked for; a web server may ignore a range."""
+        return not self.uri.lower().startswith(("http:", "https:"))
+
+    def copy_range(self, target: IO[bytes], start: int, stop: int) -> None:
+        """Copy some of the file's bytes to their place."""
+        stop = min(stop, self.size_bytes)
+        for at in range(max(start, 0), stop, _RANGE_BYTES):
+            os.pwrite(target.fileno(), self._bytes(at, min(at + _RANGE_BYTES, stop)), at)
+
     def copy_schema(self, target: IO[bytes], request: RawRequest, limits: RawLimits) -> RawRequest:
         """Copy the bytes that tell the schema, and return the request with which to read them."""
         _check_size(self.size_bytes, limits)
-        takes_ranges = not self.uri.lower().startswith(("http:", "https:"))
-        if takes_ranges and request.kind in ("csv", "json") and self.size_bytes > _START_BYTES:
+        if self.takes_ranges and request.kind in ("csv", "json") and self.size_bytes > _START_BYTES:
             start = self._bytes(0, _START_BYTES)
             if start.count(b"\n") < _ENOUGH_LINES and not start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
                 start += self._bytes(_START_BYTES, _START_BYTES + limits.row_bytes)  # its first rows are long
             target.write(start)
             target.flush()
             return replace(request, is_cut=True)
-        has_footer = takes_ranges and request.kind in _END_BYTES and self.size_bytes > _TAIL_BYTES
+        has_footer = self.takes_ranges and request.kind in _END_BYTES and self.size_bytes > _TAIL_BYTES
         if not (has_footer and self._copy_footer(target, request.kind)):
             self.copy_whole(target, limits)
         return request

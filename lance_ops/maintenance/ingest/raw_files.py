@@ -35,6 +35,7 @@ from lance_ops.maintenance.ingest.decoding import (
     DecodingRefused,
     RawLimits,
     RawRequest,
+    RowGroups,
     TextReading,
     decode,
     lacks_resources,
@@ -54,28 +55,9 @@ from lance_ops.maintenance.ingest.raw_locations import (
     open_local,
     remote_file_system,
 )
-from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.maintenance.ingest.raw_names import TEXT_FORMATS, raw_format, shown_uri
 
-__all__ = ["RAW_ENDINGS", "IngestBatch", "RawFile", "RawReader", "RawReading", "found_file", "is_text", "raw_format"]
-
-_FORMATS: dict[str, str] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "ipc",
-    ".feather": "ipc",
-    ".ipc": "ipc",
-    ".orc": "orc",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
-_TEXT = ("csv", "json")
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-_NOT_READ = {".avro": "Arrow does not read Avro: write the file as Parquet or ORC"}
-
-RAW_ENDINGS = (*_FORMATS, *_COMPRESSIONS, *_NOT_READ)
-"""What the name of a raw file may end with: a format, and after that of a text a compression."""
+__all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "found_file"]
 
 _IS_FOLDER = "it is a folder: name each of its files"
 _IS_GONE = "it is not there any more; put it back, or leave it out"
@@ -163,21 +145,23 @@ class RawReader:
             self._process.close()
 
     def batches(
-        self, file: RawFile, lead: Callable[[RawRequest, pa.Schema | None], RawRequest] | None = None
+        self,
+        file: RawFile,
+        lead: Callable[[RawRequest, pa.Schema | None], RawRequest] | None = None,
+        groups: RowGroups | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a file's rows; raise `RawFileRefused` if the file is not as it was listed, also after the last row.
+        """Yield the rows of a file, or of some of its row groups.
+
+        Raises `RawFileRefused` if the file is not as it was listed, also after the last row.
 
         Of a text file, `lead` gets the request and the schema that the first rows have by inference, or None if they
         agree on none. It returns the request with the types to read, by which bad rows are named.
         """
-        asked = self.request(file)
+        asked = replace(self.request(file), groups=groups)
         with self._refusals(file), self._opened(file, asked, only_schema=False) as (descriptor, request):
-            if lead is not None and request.kind in _TEXT:
+            if lead is not None and request.kind in TEXT_FORMATS:
                 request = lead(request, self._inferred(descriptor, request))
-            if self._process is not None:
-                yield from self._process.batches(descriptor, request, self._limits)
-            else:
-                yield from decode(descriptor, request, self._limits).batches
+            yield from self._decoded(descriptor, request)
 
     def schema(self, file: RawFile, names: Sequence[str] | None = None) -> pa.Schema:
         """Return the schema of a file's rows, without metadata; a CSV file without a header has columns of `names`."""
@@ -199,7 +183,7 @@ class RawReader:
         """
         asked = self.request(file)
         with self._refusals(file), self._opened(file, asked, only_schema=True) as (descriptor, request):
-            if request.kind in _TEXT:
+            if request.kind in TEXT_FORMATS:
                 start = self._start(descriptor, request)
                 request = replace(request, text=guess(start, len(start) < START_BYTES))
             return self._look(descriptor, request)[0].remove_metadata()
@@ -209,12 +193,33 @@ class RawReader:
         kind, compression = raw_format(file.uri)
         return RawRequest(kind, compression, self._text)
 
-    def _start(self, descriptor: int, request: RawRequest) -> bytes:
-        asked = RawRequest("start", request.compression)
+    def row_group_bytes(self, file: RawFile) -> list[int]:
+        """Return about how many of a file's bytes each row group has; an empty list for a file that is read whole."""
+        request = self.request(file)
+        if not self._has_parts(file, request):
+            return []
+        with self._refusals(file), self._opened(file, request, only_schema=True) as (descriptor, _):
+            weights = self._numbers(descriptor, replace(request, kind=f"{request.kind}_groups"))
+        total = max(sum(weights), 1)
+        return [file.size_bytes * max(weight, 0) // total for weight in weights]
+
+    def _has_parts(self, file: RawFile, request: RawRequest) -> bool:
+        if request.kind in TEXT_FORMATS:
+            return False
+        stored = StoredFile(file.uri, file.size_bytes, self._storage_options)
+        return local_path(file.uri) is not None or (request.kind == "parquet" and stored.takes_ranges)
+
+    def _decoded(self, descriptor: int, request: RawRequest) -> Iterator[pa.RecordBatch]:
         if self._process is not None:
-            batches = list(self._process.batches(descriptor, asked, self._limits))
+            yield from self._process.batches(descriptor, request, self._limits)
         else:
-            batches = list(decode(descriptor, asked, self._limits).batches)
+            yield from decode(descriptor, request, self._limits).batches
+
+    def _numbers(self, descriptor: int, request: RawRequest) -> list[int]:
+        return [number for batch in self._decoded(descriptor, request) for number in batch.column(0).to_pylist()]
+
+    def _start(self, descriptor: int, request: RawRequest) -> bytes:
+        batches = list(self._decoded(descriptor, RawRequest("start", request.compression)))
         return b"".join(batch.column(0)[0].as_py() for batch in batches)
 
     def _inferred(self, descriptor: int, request: RawRequest) -> pa.Schema | None:
@@ -257,7 +262,8 @@ class RawReader:
     def _opened(self, file: RawFile, request: RawRequest, *, only_schema: bool) -> Iterator[tuple[int, RawRequest]]:
         """Open a file for reading, by descriptor; also yield the request with which to read it.
 
-        A file of a store is first copied to a temporary file without a name; with `only_schema`, as much as is needed.
+        A file of a store is first copied to a temporary file without a name: whole, or with `only_schema` and for some
+        row groups as much as is needed.
         """
         path = local_path(file.uri)
         if path is None:
@@ -265,10 +271,13 @@ class RawReader:
             with tempfile.TemporaryFile() as copy:
                 if only_schema:
                     request = stored.copy_schema(copy, request, self._limits)
-                else:
+                elif request.groups is None:
                     stored.copy_whole(copy, self._limits)
-                    if file.stated is not None:
-                        stored.check_is(file.stated)
+                else:
+                    stored.copy_schema(copy, request, self._limits)
+                    stored.copy_range(copy, *self._numbers(copy.fileno(), replace(request, kind="parquet_range")))
+                if file.stated is not None and not only_schema:
+                    stored.check_is(file.stated)
                 yield copy.fileno(), request
             return
         descriptor = _descriptor_of(path, file)
@@ -353,29 +362,3 @@ def _listed(path: str, status: os.stat_result, folder: str) -> ListedFile:
     if stat.S_ISLNK(status.st_mode):
         raise RawFileRefused(shown_uri(path), "it is a symbolic link; copy the file here")
     return ListedFile.of(folder, os.stat(folder), inside, status, follow_links=False)
-
-
-def raw_format(uri: str) -> tuple[str, str | None]:
-    """Return a raw file's format and compression, in Arrow's words, by its ending in any case.
-
-    Raises `RawFileRefused` for an unknown ending, and for compressed files that are not text.
-    """
-    lowered = uri.lower()
-    compression = next((name for ending, name in _COMPRESSIONS.items() if lowered.endswith(ending)), None)
-    inner = lowered if compression is None else lowered.rpartition(".")[0]
-    for ending, name in _FORMATS.items():
-        if inner.endswith(ending) and (compression is None or name in _TEXT):
-            return name, compression
-    for ending, reason in _NOT_READ.items():
-        if inner.endswith(ending):
-            raise RawFileRefused(shown_uri(uri), reason)
-    text = ", ".join(ending for ending, name in _FORMATS.items() if name in _TEXT)
-    raise RawFileRefused(
-        shown_uri(uri),
-        f"its ending must be one of {', '.join(_FORMATS)}; {text} may be followed by {', '.join(_COMPRESSIONS)}",
-    )
-
-
-def is_text(uri: str) -> bool:
-    """Return whether a file of this name is text, whose types follow from a lead or by inference."""
-    return raw_format(uri)[0] in _TEXT

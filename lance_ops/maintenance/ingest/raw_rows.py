@@ -19,7 +19,7 @@ from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import text_schema
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import CaseRule, Schema, spelled_as
-from lance_ops.maintenance.ingest.decoding import RawRequest, is_list
+from lance_ops.maintenance.ingest.decoding import RawRequest, RowGroups, is_list
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader
 from lance_ops.maintenance.ingest.raw_names import shown_uri
 
@@ -55,14 +55,14 @@ class RowFitting:
         wanted = [known.field(each.name) if each.name in known.names else each for each in columns]
         return cls(pa.schema(wanted), CaseRule.SENSITIVE, MissingColumns.REFUSE)
 
-    def rows(self, file: RawFile, reader: RawReader) -> Iterator[pa.RecordBatch]:
-        """Yield a file's rows with the table's names, also of the fields within structs.
+    def rows(self, file: RawFile, reader: RawReader, groups: RowGroups | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield a file's rows, or those of some row groups, with the table's names, also of the fields within structs.
 
         Raises `SchemaMismatch` naming the file and a column that is missing, unknown or there twice, and what
         `RawReader.batches` raises, which names the line, column and value of a text file.
         """
         names: dict[str, str] | None = None
-        for batch in reader.batches(file, self._lead(file)):
+        for batch in reader.batches(file, self._lead(file), groups):
             if names is None:
                 names = self.matched(file, batch.schema)
                 spelled = self._spelled(names, batch.schema)

@@ -22,8 +22,8 @@ from lance_ops.core.redaction import redact
 from lance_ops.core.schema import CaseRule, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.ingest.decoding import NO_UTF8
-from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading, is_text, raw_format
-from lance_ops.maintenance.ingest.raw_names import shown_uri
+from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
+from lance_ops.maintenance.ingest.raw_names import is_text, raw_format, shown_uri
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.writing import table_schema
 

@@ -304,7 +304,10 @@ class IngestFiles(Verb):
         if plan is None or num_rows is None or self.mode != "append" or plan.replaced:
             return None
         rows = {each.file.uri: each.num_rows or 0 for each in survey.files if each.key not in survey.refused}
-        by_task = [sum(rows.get(file.uri, 0) for file in task.files) for task in plan.tasks]
+        by_task = [
+            sum(rows.get(part.file.uri, 0) * part.size_bytes // max(part.file.size_bytes, 1) for part in task.parts)
+            for task in plan.tasks
+        ]
         added = sum(-(-count // self.max_rows_per_file) for count in by_task)
         size = sum(each.file.size_bytes for each in survey.files if each.key not in survey.refused)
         begun = Measures(0, 0, 0, 0) if plan.overwrites else before

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DecodingRefused,
         RawLimits,
         RawRequest,
+        RowGroups,
         TextReading,
         lacks_resources,
     )
@@ -37,6 +38,7 @@ __all__ = [
     "DecodingRefused",
     "RawLimits",
     "RawRequest",
+    "RowGroups",
     "TextReading",
     "decode",
     "distinct_names",
@@ -53,6 +55,7 @@ _MODULES = {
     "DecodingRefused": "requests",
     "RawLimits": "requests",
     "RawRequest": "requests",
+    "RowGroups": "requests",
     "TextReading": "requests",
     "decode": "decoder",
     "distinct_names": "csv_rows",

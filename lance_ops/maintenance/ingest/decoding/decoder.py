@@ -13,11 +13,12 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.orc
@@ -48,6 +49,8 @@ OUT_OF_MEMORY = 71
 _BATCH_BYTES = 32 * 1024**2
 _MAX_BATCH_ROWS = 128 * 1024
 _MAX_THREADS = 4
+_HEADER_BYTES = 1024
+"""Some old writers of Parquet leave the header of a dictionary's page out of the size of its column."""
 
 
 class Decoded(NamedTuple):
@@ -102,7 +105,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield part
 
 
-def _parquet(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
+def _parquet(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
     # In nanoseconds, INT96 before 1677 or after 2262 would wrap around. Spark reads microseconds, too.
     file = pa.parquet.ParquetFile(pa.OSFile(source.path), pre_buffer=False, coerce_int96_timestamp_unit="us")
     metadata = file.metadata
@@ -111,20 +114,59 @@ def _parquet(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
     num_rows = sum(max(group.num_rows, 0) for group in groups)
     check_count(max(num_rows, metadata.num_rows), "rows", limits.rows)
     stated = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
-    batches = file.iter_batches(_batch_rows(file.schema_arrow, stated), use_threads=True)
+    chosen = _chosen(request, metadata.num_row_groups)
+    batches = file.iter_batches(_batch_rows(file.schema_arrow, stated), chosen, use_threads=True)
     return Decoded(file.schema_arrow, batches, num_rows)
 
 
-def _ipc(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
+def _parquet_groups(source: RawSource, *_: Any) -> Decoded:
+    metadata = pa.parquet.ParquetFile(pa.OSFile(source.path)).metadata
+    return _one_column([metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)])
+
+
+def _parquet_range(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
+    """Return where the pages of the row groups begin and end; the end may be too late by some bytes."""
+    metadata = pa.parquet.ParquetFile(pa.OSFile(source.path)).metadata
+    check_count(metadata.num_columns, "columns", limits.columns)
+    groups = map(metadata.row_group, _chosen(request, metadata.num_row_groups))
+    chunks = [group.column(index) for group in groups for index in range(metadata.num_columns)]
+    starts = [min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset) for chunk in chunks]
+    ends = [start + chunk.total_compressed_size for start, chunk in zip(starts, chunks, strict=True)]
+    return _one_column([min(starts, default=0), max(ends, default=0) + _HEADER_BYTES])
+
+
+def _one_column(numbers: Sequence[int]) -> Decoded:
+    batch = pa.record_batch({"number": pa.array(np.array(numbers, np.int64))})
+    return Decoded(batch.schema, iter([batch]))
+
+
+def _chosen(request: RawRequest, count: int) -> range:
+    """Return which row groups to read, of so many; refuse a file that had another number of them."""
+    if request.groups is None:
+        return range(count)
+    if request.groups.total != count:
+        raise DecodingRefused(f"it has {count:,} row groups, and had {request.groups.total:,} when it was looked at")
+    return range(request.groups.start, request.groups.stop)
+
+
+def _ipc(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
     reader = pa.ipc.open_file(pa.OSFile(source.path))
-    return Decoded(reader.schema, (reader.get_batch(index) for index in range(reader.num_record_batches)))
+    return Decoded(reader.schema, map(reader.get_batch, _chosen(request, reader.num_record_batches)))
 
 
-def _orc(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
+def _ipc_groups(source: RawSource, *_: Any) -> Decoded:
+    return _one_column([1] * pa.ipc.open_file(pa.OSFile(source.path)).num_record_batches)
+
+
+def _orc_groups(source: RawSource, *_: Any) -> Decoded:
+    return _one_column([1] * pa.orc.ORCFile(pa.OSFile(source.path)).nstripes)
+
+
+def _orc(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
     file = pa.orc.ORCFile(pa.OSFile(source.path))
     check_count(file.nrows, "rows", limits.rows)
     check_moments(source, file)
-    return Decoded(file.schema, (file.read_stripe(index) for index in range(file.nstripes)), file.nrows)
+    return Decoded(file.schema, map(file.read_stripe, _chosen(request, file.nstripes)), file.nrows)
 
 
 def _csv(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
@@ -142,7 +184,18 @@ def _start(source: RawSource, _: RawRequest, limits: RawLimits) -> Decoded:
     return Decoded(batch.schema, iter([batch]))
 
 
-_DECODERS = {"parquet": _parquet, "ipc": _ipc, "orc": _orc, "csv": _csv, "json": _json, "start": _start}
+_DECODERS: dict[str, Callable[[RawSource, RawRequest, RawLimits], Decoded]] = {
+    "parquet": _parquet,
+    "parquet_groups": _parquet_groups,
+    "parquet_range": _parquet_range,
+    "ipc": _ipc,
+    "ipc_groups": _ipc_groups,
+    "orc": _orc,
+    "orc_groups": _orc_groups,
+    "csv": _csv,
+    "json": _json,
+    "start": _start,
+}
 
 
 def _batch_rows(schema: pa.Schema, stated_row_bytes: int) -> int:

@@ -7,7 +7,7 @@ import codecs
 import errno
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ __all__ = [
     "RawLimits",
     "RawRequest",
     "RawSource",
+    "RowGroups",
     "TextReading",
     "check_count",
     "check_schema",
@@ -135,9 +136,20 @@ class DecodingRefused(Exception):
         super().__init__(reason)
 
 
+class RowGroups(NamedTuple):
+    """The row groups of a Parquet file from `start` to before `stop`, of `total`. ORC has stripes, and IPC batches."""
+
+    start: int
+    stop: int
+    total: int
+
+
 @dataclass(frozen=True)
 class RawRequest:
     """What to decode: a format (parquet, ipc, orc, csv or json), and for text its columns; or the `start` of a text.
+
+    `parquet_groups`, `ipc_groups` and `orc_groups` ask how the bytes are shared among row groups, and `parquet_range`
+    where the bytes of `groups` are. If `groups` is None, all rows are read.
 
     `lead` has the types of the columns that are wanted, under the file's names. Other columns of the file are refused,
     or left out if `ignore_others`. Without `lead` the types are inferred. `names` are those of a CSV without a header.
@@ -154,6 +166,7 @@ class RawRequest:
     any_case: bool = False
     names: tuple[str, ...] | None = None
     is_cut: bool = False
+    groups: RowGroups | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the request as JSON values."""
@@ -167,6 +180,7 @@ class RawRequest:
             "any_case": self.any_case,
             "names": self.names,
             "is_cut": self.is_cut,
+            "groups": self.groups,
         }
 
     @classmethod
@@ -185,6 +199,7 @@ class RawRequest:
             values["any_case"],
             None if values["names"] is None else tuple(values["names"]),
             values["is_cut"],
+            None if values["groups"] is None else RowGroups(*values["groups"]),
         )
 
 

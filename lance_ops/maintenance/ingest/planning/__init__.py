@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.maintenance.ingest.planning.file_parts import FilePart
     from lance_ops.maintenance.ingest.planning.ingest_options import (
         BadBatches,
         ChangedBatches,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BadBatches",
     "ChangedBatches",
+    "FilePart",
     "IngestMode",
     "IngestOptions",
     "IngestPlan",
@@ -31,6 +33,7 @@ __all__ = [
 _MODULES = {
     "BadBatches": "ingest_options",
     "ChangedBatches": "ingest_options",
+    "FilePart": "file_parts",
     "IngestMode": "ingest_options",
     "IngestOptions": "ingest_options",
     "IngestPlan": "ingest_plan",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import field, replace
 
 import pyarrow as pa
@@ -16,16 +16,17 @@ from lance_ops.core.schema import Schema, SchemaMode, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.batch_ledger import IngestedBatch, ingested_batches, tokens_of
 from lance_ops.maintenance.ingest.by_key import KeyedBatches
+from lance_ops.maintenance.ingest.planning.file_parts import FilePart, parts_of, share_parts
 from lance_ops.maintenance.ingest.planning.ingest_options import (
     BadBatches,
     ChangedBatches,
     IngestMode,
     IngestOptions,
 )
-from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReading
+from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawReading
 from lance_ops.maintenance.ingest.raw_rows import RowFitting, plain_schema
 from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas, unified_raw_schema
-from lance_ops.runners import Job, Runner
+from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.writing import FragmentLimits, check_stable_row_ids, table_schema
 
@@ -51,33 +52,32 @@ class BatchesChanged(InvalidInput):
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Raw files to write as fragments of a table with this schema, each with the key of its batch.
+    """Parts of raw files to write as fragments of a table with this schema.
 
     The files are refused if a row has no value of a `required` column.
     """
 
     uri: str
-    files: tuple[RawFile, ...]
+    parts: tuple[FilePart, ...]
     schema: Schema
     file_version: FileVersion
     limits: FragmentLimits
     reading: RawReading
     fitting: RowFitting
-    batch_keys: tuple[str, ...]
     batch_column: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     sets_aside: bool = False
     required: tuple[str, ...] = ()
 
+    @property
+    def batch_keys(self) -> tuple[str, ...]:
+        """The key of each part's batch."""
+        return tuple(part.key for part in self.parts)
+
     def without(self, keys: Container[str]) -> IngestTask:
         """Return the task without the files of these batches."""
-        kept = [(key, file) for file, key in zip(self.files, self.batch_keys, strict=True) if key not in keys]
-        return self.with_files(kept)
-
-    def with_files(self, files: Sequence[tuple[str, RawFile]]) -> IngestTask:
-        """Return the task with these files in place of its own, each after the key of its batch."""
-        return replace(self, files=tuple(file for _, file in files), batch_keys=tuple(key for key, _ in files))
+        return replace(self, parts=tuple(part for part in self.parts if part.key not in keys))
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class IngestPlan:
 
     def job_of(self, tasks: Sequence[IngestTask]) -> Job:
         """What these tasks do together; see `job`."""
-        weights = tuple(sum(file.size_bytes for file in task.files) for task in tasks)
+        weights = tuple(sum(part.size_bytes for part in task.parts) for task in tasks)
         return Job.on("ingest into", self.uri, self.snapshot.version if self.snapshot else None, weights, unit="bytes")
 
     def without(self, keys: Container[str]) -> IngestPlan:
@@ -143,6 +143,7 @@ def plan_ingest(
     """Skip the batches that the table holds and share the files of the others among tasks.
 
     Where the files decide about the schema, tasks of `runner` find their columns first, but for files in `schemas`.
+    Files longer than what a task reads are cut into parts by their row groups, which tasks of `runner` find.
     `version` is the one to plan on, by default the newest; 0 is that of a table that does not exist. The plan names the
     table by a URI and options that mean the same in every process.
     """
@@ -208,8 +209,12 @@ def plan_ingest(
         batch_column=options.batch_column,
         stage=_stage_of(uri, schema, file_version, options, storage_options),
     )
+    most_bytes = max(options.max_bytes_per_task, 1)
+    look = Job.on("find the row groups for", uri)
+    parts = parts_of(files, most_bytes, options.reading, raw_options, runner or InThreads(1), look)
+    shares = share_parts(parts, most_bytes, options.max_files_per_task)
     task = _task_of(plan, options, raw_options)
-    return replace(plan, tasks=tuple(task.with_files(share) for share in _shares(files, options)))
+    return replace(plan, tasks=tuple(replace(task, parts=tuple(share)) for share in shares))
 
 
 def _schema_of(
@@ -237,13 +242,12 @@ def _task_of(plan: IngestPlan, options: IngestOptions, raw_storage_options: Mapp
     table = _without(plain_schema(plan.schema), options.own_columns)
     return IngestTask(
         uri=plan.destination.uri,
-        files=(),
+        parts=(),
         schema=plan.destination.schema,
         file_version=plan.destination.file_version,
         limits=options.limits,
         reading=options.reading,
         fitting=RowFitting(table, options.case_rule, options.missing_columns, options.extra_columns),
-        batch_keys=(),
         batch_column=options.batch_column,
         storage_options=plan.destination.storage_options,
         raw_storage_options=raw_storage_options,
@@ -291,11 +295,11 @@ def _new_batches(
     if options.schema_mode is SchemaMode.OVERWRITE:
         held = {batch.key: batch.token for batch in batches} == tokens_of(ingested)
         return () if held else tuple(batches), ()
-    held = [batch for batch in batches if batch.key in ingested]
-    changed = [batch.key for batch in held if ingested[batch.key].token != batch.token]
+    known = [batch for batch in batches if batch.key in ingested]
+    changed = [batch.key for batch in known if ingested[batch.key].token != batch.token]
     if changed and options.changed_batches is not ChangedBatches.REPLACE:
         raise BatchesChanged({key: ingested[key].version for key in changed})
-    unchanged = {batch.key for batch in held}.difference(changed)
+    unchanged = {batch.key for batch in known}.difference(changed)
     return tuple(batch for batch in batches if batch.key not in unchanged), tuple(changed)
 
 
@@ -328,31 +332,3 @@ def _check_batch_column(uri: str, table: pa.Schema, name: str) -> None:
         raise InvalidInput(f"{uri}: the table has no column {name!r} for the batches' keys: use schema mode 'add'")
     if table.field(name).type not in (pa.string(), pa.large_string(), pa.string_view()):
         raise InvalidInput(f"{uri}: column {name!r} is {table.field(name).type}, and keys of batches are texts")
-
-
-def _shares(files: Sequence[tuple[str, RawFile]], options: IngestOptions) -> list[list[tuple[str, RawFile]]]:
-    """Return the files of each task, in order: as few tasks as the options allow, and their sizes about equal."""
-    most_bytes = max(options.max_bytes_per_task, 1)
-    shares = list(_cut(files, most_bytes, options.max_files_per_task))
-    least_bytes = sum(file.size_bytes for _, file in files) // max(len(shares), 1)
-    while len(shares) > 1 and most_bytes - least_bytes > most_bytes // 64:  # a smaller limit may need no more tasks
-        limit = (least_bytes + most_bytes) // 2
-        found = list(_cut(files, limit, options.max_files_per_task))
-        if len(found) > len(shares):
-            least_bytes = limit + 1
-        else:
-            most_bytes, shares = limit, found
-    return shares
-
-
-def _cut(files: Sequence[tuple[str, RawFile]], most_bytes: int, most_files: int) -> Iterator[list[tuple[str, RawFile]]]:
-    share: list[tuple[str, RawFile]] = []
-    size = 0
-    for key, file in files:
-        if share and (len(share) >= most_files or size + file.size_bytes > most_bytes):
-            yield share
-            share, size = [], 0
-        share.append((key, file))
-        size += file.size_bytes
-    if share:
-        yield share
