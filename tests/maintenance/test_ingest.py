@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import InvalidInput, SchemaMismatch
-from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, RawReading, ingest, survey_ingest
 from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.maintenance.ingest.planning import plan_ingest
 
@@ -177,6 +177,15 @@ def test_a_new_table_has_the_columns_of_all_raw_files_if_columns_may_be_added(la
         {"x": 1, "y": None},
         {"x": 1 << 40, "y": "late column"},
     ]
+
+
+def test_a_survey_tells_that_no_column_is_taken_from_the_names_of_folders(landing: Path, dataset_uri: str) -> None:
+    lance_ops.write_dataset(pa.table({"year": [2025], "month": [1], "x": [0]}), dataset_uri)
+    folder = landing / "year=2026" / "month=2"
+    folder.mkdir(parents=True)
+    batch = land(folder, "a", pa.table({"x": [1], "month": [2]}))
+    (file,) = survey_ingest(dataset_uri, [batch], options=IngestOptions(reading=RawReading(isolated=False))).files
+    assert file.effects == ("fills year with nulls", "takes no year from the names of its folders")
 
 
 def test_raw_files_are_read_by_their_file_ending(landing: Path, dataset_uri: str) -> None:

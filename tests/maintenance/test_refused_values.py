@@ -21,6 +21,7 @@ from lance_ops.maintenance.ingest import (
     IngestMode,
     IngestOptions,
     IngestResult,
+    MissingColumns,
     RawFile,
     RawReading,
     ingest,
@@ -98,6 +99,17 @@ def test_a_blob_with_bytes_and_a_uri_refuses_its_own_batch(tmp_path: Path, datas
     reason = refused(dataset_uri, OPTIONS, both, blobs("good.arrow", {"data": b"b", "uri": None}))
     assert "bad.arrow: column 'b': a blob has either data or a uri" in reason
     assert lance_ops.dataset(dataset_uri).count_rows() == 2
+
+
+def test_an_upsert_of_a_file_without_a_column_makes_it_null_unless_missing_columns_are_refused(
+    tmp_path: Path, dataset_uri: str
+) -> None:
+    lance_ops.write_dataset(pa.table({"id": [1], "v": ["kept"]}), dataset_uri)
+    bad = parquet(tmp_path, "bad", pa.table({"id": [1]}))
+    reason = refused(dataset_uri, replace(UPSERT, missing_columns=MissingColumns.REFUSE), bad)
+    assert "bad.parquet has no column 'v', and missing columns are not filled" in reason
+    ingest(dataset_uri, [bad], options=UPSERT)
+    assert lance_ops.dataset(dataset_uri).to_table().to_pylist() == [{"id": 1, "v": None}]
 
 
 BIG, HALF, MORNING = 1e300, 70000.0, datetime(2026, 1, 2, 8)

@@ -148,12 +148,20 @@ def _looked_at(file: RawFile, key: str, reader: RawReader, task: IngestTask) -> 
         for field in found.schema
         if not is_text(file.uri) and field.type != read.schema.field(field.name).type
     ]
+    folders = [name for name in lacking if name in _names_of_folders(file)]
     effects = (
         *([f"fills {', '.join(lacking)} with nulls"] if lacking else []),
+        *([f"takes no {', '.join(folders)} from the names of its folders"] if folders else []),
         *([f"ignores {', '.join(ignored)}"] if ignored else []),
         *cast,
     )
     return SurveyedFile(file, key, num_rows, found.schema, effects)
+
+
+def _names_of_folders(file: RawFile) -> frozenset[str]:
+    """Return the columns that other readers take from folders of a path such as `year=2026/month=1/a.parquet`."""
+    parts = (folder.partition("=") for folder in file.uri.split("/")[:-1])
+    return frozenset(name for name, equals, _ in parts if equals)
 
 
 def _conformed(file: RawFile, found: pa.Table, schema: pa.Schema) -> pa.Table:
