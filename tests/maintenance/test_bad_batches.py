@@ -36,10 +36,10 @@ from lance_ops.maintenance.ingest import (
     raw_files,
     survey_ingest,
 )
-from lance_ops.maintenance.ingest import ingestion as room
 from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
 from lance_ops.maintenance.ingest.raw_files import RawReader
 from lance_ops.maintenance.ingest.raw_rows import renamed
+from lance_ops.maintenance.ingest.running import ingest_tasks as room
 from tests.forked_decoders import start_alone
 from tests.pickling_runner import PicklingRunner
 

@@ -28,8 +28,8 @@ from lance_ops.maintenance.ingest import (
     survey_ingest,
 )
 from lance_ops.maintenance.ingest.decoding import RowGroups
-from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.maintenance.ingest.planning.file_parts import FilePart, share_parts
+from lance_ops.maintenance.ingest.running import commit_ingest, execute
 from tests.pickling_runner import PicklingRunner
 
 ROWS = 100

@@ -12,8 +12,8 @@ import lance_ops
 from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import InvalidInput, SchemaMismatch
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, RawReading, ingest, survey_ingest
-from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.maintenance.ingest.planning import plan_ingest
+from lance_ops.maintenance.ingest.running import commit_ingest, execute
 
 
 def land(folder: Path, name: str, table: pa.Table) -> IngestBatch:

@@ -148,7 +148,7 @@ def test_a_batch_without_a_key_or_a_moment_is_set_aside_alone(
     result = put(dataset_uri, options, good, null, lacking)
     assert result.ingested == ("good",)
     assert "null.parquet: row 2: column 'id' is null" in result.refused["null"]
-    assert "lacking.parquet has no column 'id'" in result.refused["lacking"]
+    assert "lacking.parquet: there is no column 'id'" in result.refused["lacking"]
     assert rows(dataset_uri, "id") == [(1,)]
 
 

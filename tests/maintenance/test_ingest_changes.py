@@ -25,8 +25,8 @@ from lance_ops.maintenance.ingest import (
     RawReading,
     ingest,
 )
-from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.maintenance.ingest.planning import plan_ingest
+from lance_ops.maintenance.ingest.running import commit_ingest, execute
 from tests.pickling_runner import PicklingRunner
 
 ADD = IngestOptions(schema_mode=SchemaMode.ADD)
@@ -85,7 +85,7 @@ def test_a_crash_between_the_schema_and_the_rows_is_mended_by_the_next_run(tmp_p
     plan = plan_ingest(dataset_uri, [batch], options=ADD)
     outcomes = [execute(task) for task in plan.tasks]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lance_ops.maintenance.ingest.ingestion.Append", None)
+        patch.setattr("lance_ops.maintenance.ingest.running.ingest_commit.Append", None)
         with pytest.raises(TypeError):
             commit_ingest(plan, outcomes)
     dataset = lance_ops.dataset(dataset_uri)

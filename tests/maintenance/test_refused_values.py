@@ -26,7 +26,7 @@ from lance_ops.maintenance.ingest import (
     RawReading,
     ingest,
 )
-from lance_ops.maintenance.ingest.running import ValueChecks
+from lance_ops.maintenance.ingest.running.value_checks import ValueChecks
 
 OPTIONS = IngestOptions(bad_batches=BadBatches.SET_ASIDE, reading=RawReading(isolated=False))
 UPSERT = replace(OPTIONS, mode=IngestMode.UPSERT, keys=("id",))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.by_key import HistoryColumns
     from lance_ops.maintenance.ingest.decoding import RawLimits, TextReading, distinct_names
     from lance_ops.maintenance.ingest.ingest_survey import IngestSurvey, SurveyedFile, survey_ingest
-    from lance_ops.maintenance.ingest.ingestion import IngestResult, ingest
+    from lance_ops.maintenance.ingest.ingestion import ingest
     from lance_ops.maintenance.ingest.planning import (
         BadBatches,
         ChangedBatches,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lance_ops.maintenance.ingest.raw_names import RAW_ENDINGS, is_text, printable, raw_format, why_not_literal
     from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting, plain_schema
     from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
+    from lance_ops.maintenance.ingest.running import IngestResult
 
 __all__ = [
     "RAW_ENDINGS",
@@ -85,7 +86,7 @@ _MODULES = {
     "IngestBatch": "raw_files",
     "IngestMode": "planning",
     "IngestOptions": "planning",
-    "IngestResult": "ingestion",
+    "IngestResult": "running",
     "IngestSurvey": "ingest_survey",
     "ListedFile": "raw_locations",
     "MissingColumns": "raw_rows",

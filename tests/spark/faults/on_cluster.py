@@ -25,8 +25,8 @@ from pyspark.sql import DataFrame
 import lance_ops
 from lance_ops.core.errors import StoreError
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
-from lance_ops.maintenance.ingest.ingestion import commit_ingest, execute
 from lance_ops.maintenance.ingest.planning import plan_ingest
+from lance_ops.maintenance.ingest.running import commit_ingest, execute
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark, get_or_create, write
 from tests.spark.faults.struck_verbs import (
