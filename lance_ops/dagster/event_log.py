@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import dagster as dg
 
@@ -14,6 +15,19 @@ _RECORDS_AT_ONCE = 20
 """How many records are read first. Each further page is twice as long as the one before."""
 
 
+class _Page(Protocol):
+    """A page of events, as the methods of an instance return it."""
+
+    @property
+    def records(self) -> Sequence[dg.EventLogRecord]: ...
+
+    @property
+    def cursor(self) -> str: ...
+
+    @property
+    def has_more(self) -> bool: ...
+
+
 @dataclass(frozen=True)
 class RecordedEvaluation:
     """A check's evaluation, its record's id in the event log, and the id of its run ('' if no run reported it)."""
@@ -23,7 +37,7 @@ class RecordedEvaluation:
     run_id: str
 
 
-def records_of_pages(fetch: Callable[..., dg.EventRecordsResult]) -> Iterator[dg.EventLogRecord]:
+def records_of_pages(fetch: Callable[..., _Page]) -> Iterator[dg.EventLogRecord]:
     """Yield the records of all pages. `fetch` reads the page behind a `cursor`, and None stands for the first page.
 
     A page is read when the caller asks for its first record.

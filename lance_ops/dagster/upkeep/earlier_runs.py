@@ -7,22 +7,21 @@ failure delays the next run, a cancellation forbids it, and a success does not d
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import dagster as dg
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.attempts import awaits_retry
+from lance_ops.dagster.runs import wait_after
 
-__all__ = ["EarlierRuns", "wait_after"]
+__all__ = ["EarlierRuns"]
 
 _RUN_KEY_TAG = "dagster/run_key"
 _AFTER = "; after run "  # what stands between the debt and the run before, in a key
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 _NUM_RUNS_READ = 100
 """How many runs of the job are read: the newest ones that have ended."""
-_FIRST_WAIT = timedelta(minutes=5)
-_LONGEST_WAIT = timedelta(hours=6)
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,6 @@ class EarlierRuns:
                 f"{self.debt_key}: {run} failed; the sensor asks for it again after {again.astimezone(UTC):%H:%M} UTC"
             )
         return None
-
-
-def wait_after(num_failed: int) -> timedelta:
-    """Return how long to wait after so many failures: five minutes, and twice as long each time, up to six hours."""
-    wait = _FIRST_WAIT
-    for _ in range(num_failed - 1):
-        wait = min(2 * wait, _LONGEST_WAIT)
-    return wait
 
 
 def _has_failed(record: dg.RunRecord) -> bool:

@@ -10,7 +10,7 @@ import dagster as dg
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import observations_of_head
-from lance_ops.dagster.upkeep.earlier_runs import wait_after
+from lance_ops.dagster.runs import wait_after
 
 __all__ = ["FRUITLESS", "OUTCOMES", "SPENT_BYTES", "allowance", "fruitless_steps", "resting_steps"]
 

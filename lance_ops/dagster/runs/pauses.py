@@ -1,0 +1,18 @@
+"""Say how long a sensor waits before it asks again for a run that failed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+__all__ = ["wait_after"]
+
+_FIRST_WAIT = timedelta(minutes=5)
+_LONGEST_WAIT = timedelta(hours=6)
+
+
+def wait_after(num_failed: int) -> timedelta:
+    """Return how long to wait after so many failures: five minutes, and twice as long each time, up to six hours."""
+    wait = _FIRST_WAIT
+    for _ in range(num_failed - 1):
+        wait = min(2 * wait, _LONGEST_WAIT)
+    return wait
