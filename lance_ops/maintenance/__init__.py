@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         batch_properties,
         ingested_batches,
         last_numbered_batch,
-        time_of_ingestion,
         tokens_of,
     )
 
@@ -27,7 +26,6 @@ __all__ = [
     "batch_properties",
     "ingested_batches",
     "last_numbered_batch",
-    "time_of_ingestion",
     "tokens_of",
 ]
 
@@ -39,7 +37,6 @@ _MODULES = {
     "batch_properties": "batch_ledger",
     "ingested_batches": "batch_ledger",
     "last_numbered_batch": "batch_ledger",
-    "time_of_ingestion": "batch_ledger",
     "tokens_of": "batch_ledger",
 }
 

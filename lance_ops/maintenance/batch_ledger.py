@@ -3,11 +3,12 @@
 A commit that ingests batches records them in its transaction's properties, `lance_ops.batch.<key>` = token. Before
 clean-up removes old versions with their transactions, it writes a checkpoint of what they recorded up to a version:
 
-    _lance_ops/batches/{version:020}.json      [{"version": 7, "batches": {"<key>": "<token>"}, "back_to": null}, …]
+    _lance_ops/batches/{version:020}.json
+        [{"version": 7, "batches": {"<key>": "<token>"}, "back_to": null, "committed_at": "<ISO 8601>"}, …]
 
-newest first. The newest checkpoint and the transactions after it hold the whole history. A batch that a restore or an
-overwrite took out of the table may be ingested again, and a later restore may bring it back. Therefore a checkpoint
-keeps the events, not the state after them.
+newest first. A checkpoint of an earlier release lacks `committed_at`. The newest checkpoint and the transactions after
+it hold the whole history. A batch that a restore or an overwrite took out of the table may be ingested again, and a
+later restore may bring it back. Therefore a checkpoint keeps the events, not the state after them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.core.records import dataclass
@@ -47,7 +49,6 @@ __all__ = [
     "ingested_batches",
     "last_numbered_batch",
     "recorded_event",
-    "time_of_ingestion",
     "tokens_of",
 ]
 
@@ -59,20 +60,23 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 class IngestedBatch:
     """The token of a batch's content, the version that added its rows, and the first one that added any of the batch.
 
-    The two versions differ if the batch was replaced.
+    The two versions differ if the batch was replaced. `committed_at` is when the version that added its rows was
+    committed. It is None if the history does not tell.
     """
 
     token: str
     version: int
     first_version: int
+    committed_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class BatchHistory:
     """The batches that a table ever ingested, by key.
 
-    `held` are those whose rows are in the table. `taken_out` are those that restores and overwrites took out, and that
-    did not come back, each with the token of the content that it had last.
+    `held` are those whose rows are in the table. `taken_out` are those whose last content restores and overwrites took
+    out, and did not bring back, each with the token of that content. A batch is in both if a restore brought back an
+    earlier content of it.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)
@@ -95,6 +99,7 @@ class BatchEvent:
     version: int
     batches: Mapping[str, str]
     back_to: int | None
+    committed_at: datetime | None = None
 
 
 def batch_properties(tokens: Mapping[str, str]) -> dict[str, str]:
@@ -124,23 +129,8 @@ def batch_history(snapshot: Snapshot) -> BatchHistory:
     events = [event for event in _events(snapshot) if event.version <= snapshot.version]
     held = _held(events, snapshot.version)
     last = {key: token for event in reversed(events) for key, token in event.batches.items()}
-    return BatchHistory(held, {key: token for key, token in last.items() if key not in held})
-
-
-def time_of_ingestion(snapshot: Snapshot, held: Mapping[str, IngestedBatch]) -> datetime | None:
-    """Return when the last of these batches came into the table; None without a batch.
-
-    If its version is not retained, this is the time of the first retained version after it.
-    """
-    if not held:
-        return None
-    version = max(batch.version for batch in held.values())
-    made_at = snapshot.manifest.timestamp
-    for committed in versions_newest_first(
-        snapshot.store, snapshot.committer, down_to=version, up_to=snapshot.version, to_the_end=True
-    ):
-        made_at = committed.manifest.timestamp
-    return made_at
+    taken_out = {key: token for key, token in last.items() if key not in held or held[key].token != token}
+    return BatchHistory(held, taken_out)
 
 
 def _held(events: Iterable[BatchEvent], version: int) -> dict[str, IngestedBatch]:
@@ -150,7 +140,7 @@ def _held(events: Iterable[BatchEvent], version: int) -> dict[str, IngestedBatch
         for key, token in event.batches.items():
             newer = found.get(key)
             if newer is None:
-                found[key] = IngestedBatch(token, event.version, event.version)
+                found[key] = IngestedBatch(token, event.version, event.version, event.committed_at)
             else:
                 found[key] = replace(newer, first_version=event.version)
     return found
@@ -204,7 +194,9 @@ def recorded_event(committed: CommittedVersion) -> BatchEvent | None:
     if stored is None:
         return None
     batches, back_to = batches_of(stored.properties), version_set_back_to(committed)
-    return BatchEvent(committed.version, batches, back_to) if batches or back_to is not None else None
+    if not batches and back_to is None:
+        return None
+    return BatchEvent(committed.version, batches, back_to, committed.manifest.timestamp)
 
 
 def checkpoint_batches(store: Store, version: int, events: Iterable[BatchEvent]) -> None:
@@ -218,7 +210,7 @@ def checkpoint_batches(store: Store, version: int, events: Iterable[BatchEvent])
     known = [*(event for event in events if event.version > newest), *older]
     if newest >= version or not any(event.batches for event in known):
         return
-    store.put(_path(version), json.dumps([asdict(event) for event in known]).encode())
+    store.put(_path(version), json.dumps([_to_json(event) for event in known]).encode())
     for earlier in _checkpoints(store):
         if earlier < version:
             store.delete(_path(earlier))
@@ -292,12 +284,24 @@ def _read_newest_checkpoint(store: Store) -> tuple[int, list[BatchEvent]]:
         except ObjectNotFound:
             continue
         try:
-            return version, [
-                BatchEvent(int(event["version"]), dict(event["batches"]), event["back_to"])
-                for event in json.loads(data)
-            ]
-        except (ValueError, TypeError, KeyError) as error:
+            return version, [_from_json(event) for event in json.loads(data)]
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CorruptFile(store.uri_of(_path(version)), "checkpoint", f"not batch events: {error!r}") from error
+
+
+def _to_json(event: BatchEvent) -> dict[str, Any]:
+    committed_at = None if event.committed_at is None else event.committed_at.isoformat()
+    return {**asdict(event), "committed_at": committed_at}
+
+
+def _from_json(event: Mapping[str, Any]) -> BatchEvent:
+    committed_at = event.get("committed_at")
+    return BatchEvent(
+        int(event["version"]),
+        dict(event["batches"]),
+        event["back_to"],
+        None if committed_at is None else datetime.fromisoformat(committed_at),
+    )
 
 
 def _newest_checkpoint(store: Store) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
+from lance_ops.dagster.runs import pauses
 from tests.dagster.alert_receiver import Receiver, receiving
 from tests.dagster.deployment import Deploy, Deployment
 
@@ -110,6 +112,20 @@ def deploy(tmp_path: Path, instance: dg.DagsterInstance) -> Deploy:
         return Deployment(config, CodeLocation(definitions, instance), landing)
 
     return make
+
+
+@pytest.fixture
+def without_pauses() -> Iterator[None]:
+    """Have sensors ask again at once after a failed run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pauses, "_FIRST_WAIT", timedelta(0))
+        yield
+
+
+@pytest.fixture
+def without_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have ticks add partitions and record events, and start no run."""
+    monkeypatch.setattr(CodeLocation, "run", lambda *_, **options: None)
 
 
 @pytest.fixture

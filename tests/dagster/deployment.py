@@ -22,7 +22,7 @@ from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.head.recorded_versions import DATA_VERSION_TAG
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.landing.landing import list_landing
-from lance_ops.maintenance.ingest import IngestOptions, RawReading, ingest
+from lance_ops.maintenance.ingest import ingest
 
 LANDED = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
 
@@ -60,9 +60,16 @@ class Deployment:
         """Ingest batches d0, d1, … with the library, one version each. Dagster does not see these versions."""
         for number in range(num_batches):
             self.land(f"d{number}", range(number * rows_each, (number + 1) * rows_each))
-            found, _ = list_landing(self.config.landing(), datetime.now(UTC)).find([f"d{number}"])
-            options = IngestOptions(reading=RawReading(isolated=False))
-            ingest(self.config.uri, [batch.to_ingest() for batch in found.values()], options=options)
+            self.ingest_directly(f"d{number}")
+
+    def ingest_directly(self, key: str) -> None:
+        """Ingest a batch with the library, and have Dagster know nothing of it."""
+        found, _ = list_landing(self.config.landing(), datetime.now(UTC)).find([key])
+        ingest(self.config.uri, [found[key].to_ingest()], options=self.config.ingest_options())
+
+    def know(self, *keys: str) -> None:
+        """Add partitions of batches."""
+        self.instance.add_dynamic_partitions(self.names.of("batches"), list(keys))
 
     def tick(self, sensor: str = "raw_files", *, raise_on_error: bool = True) -> Ticked:
         return self.location.tick(self.names.of(sensor), raise_on_error=raise_on_error)

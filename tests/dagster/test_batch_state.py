@@ -54,12 +54,16 @@ def test_a_batch_s_state_is_the_furthest_that_a_source_knows_of() -> None:
         recorded={"in", "taken"},
         taken_out={"purged": batches[-1].token},
         requested={"asked"},
-        failed={"failed": FailedRuns("1234-5", 1), "often": FailedRuns("6-7", 5), "asked": FailedRuns("8-9", 1)},
+        failed={
+            "failed": FailedRuns("1234-5", START, 1),
+            "often": FailedRuns("6-7", START, 5),
+            "asked": FailedRuns("8-9", START, 1),
+        },
         refused={"bad": "bad.csv: line 3"},
     )
     assert found == {
         "bad": ("quarantined", "bad.csv: line 3", False),
-        "failed": ("failed", "run 1234 failed; the sensor asks for it again", False),
+        "failed": ("failed", "run 1234 failed; the sensor asks for it again 5 minutes after its end", False),
         "often": (
             "failed",
             "5 runs failed in a day, run 6 last: materialize its partition when the cause is mended",
@@ -118,7 +122,7 @@ def test_a_batch_that_changed_needs_somebody_if_its_run_was_cancelled(changed: s
 
 
 def test_a_batch_whose_newest_run_was_cancelled_is_not_said_to_be_asked_for_again() -> None:
-    sources: dict[str, Any] = {"partitions": ["a"], "failed": {"a": FailedRuns("1234-5", 1)}}
+    sources: dict[str, Any] = {"partitions": ["a"], "failed": {"a": FailedRuns("1234-5", START, 1)}}
     assert "the sensor asks for it again" in judged(batch("a"), **sources)["a"][1]
     found = judged(batch("a"), **sources, given_up={"a": START + timedelta(minutes=1)})["a"]
     assert found[1].endswith("materialize partition a")
@@ -130,7 +134,7 @@ def test_only_a_batch_of_which_nothing_but_a_run_is_missing_is_doubtful() -> Non
         partitions=[each.key for each in batches],
         recorded={"taken"},
         requested={"asked"},
-        failed={"failed": FailedRuns("1234-5", 1)},
+        failed={"failed": FailedRuns("1234-5", START, 1)},
     )
     report = judge_batches(RawFiles.model_validate({"uri": "/in"}), Landing(tuple(batches), ()), evidence, START)
     reasons = {each.key: each.reason for each in report.unsettled}

@@ -121,7 +121,8 @@ def test_a_run_that_fails_for_its_own_reason_shows_the_checks_of_the_table(
     assert not run.success
     assert shown(deployment) == dict.fromkeys(_OF_INGEST_JOB, "SUCCEEDED") | {"batches_settled": "FAILED"}
     said = told(deployment)["batches_settled"]
-    assert said == f"1 batches need somebody\nz: run {run.run_id[:8]} failed; the sensor asks for it again"
+    reason = f"run {run.run_id[:8]} failed; the sensor asks for it again 5 minutes after its end"
+    assert said == f"1 batches need somebody\nz: {reason}"
     assert "as before" in str(deployment.tick("settled").skip_message), "the sensor has no other words for it"
 
 

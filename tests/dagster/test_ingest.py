@@ -289,7 +289,8 @@ def test_a_bad_batch_does_not_hold_the_others_back_and_is_ingested_when_it_is_me
     assert deployment.data.count_rows() == 3 + 6
     batches = deployment.names.batches
     assert deployment.instance.get_materialized_partitions(batches) == {"before", "a", "c", "d"}
-    (seen,) = deployment.instance.fetch_observations(batches, limit=10).records
+    kept, seen = deployment.instance.fetch_observations(batches, limit=10).records
+    assert kept.run_id == "" and seen.run_id == run.run_id, "one of them stays when the run is deleted"
     assert seen.asset_observation and seen.asset_observation.partition == "b"
     assert "b.parquet" in values(seen.asset_observation.metadata)["lance/refused"]
     assert deployment.tick().runs == ()
@@ -313,6 +314,7 @@ def reported(deployment: Deployment) -> list[tuple[bool, list[str]]]:
     ]
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_the_check_of_batches_turns_red_and_green_without_a_run(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +363,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_batches_of_a_failed_run_are_asked_for_again(deployment: Deployment, broken: pytest.MonkeyPatch) -> None:
     for number, key in enumerate("abc"):
         deployment.land(key, range(10 * number, 10 * number + 2))
@@ -375,7 +378,7 @@ def test_batches_of_a_failed_run_are_asked_for_again(deployment: Deployment, bro
     assert deployment.tick().run_requests == ()
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken", "without_pauses")
 def test_a_batch_whose_runs_keep_failing_is_left_to_a_person(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     asked = [len(deployment.tick(raise_on_error=False).run_requests) for _ in range(7)]

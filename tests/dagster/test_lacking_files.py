@@ -285,6 +285,7 @@ def test_a_folder_that_cannot_be_listed_for_a_tick_replaces_no_rows_by_fewer(by_
     assert by_day.data.count_rows() == 5
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_a_run_that_cannot_list_a_folder_sets_the_batch_aside_and_it_is_asked_for_again(by_day: Deployment) -> None:
     by_day.instance.add_dynamic_partitions(by_day.names.of("batches"), ["1"])
     with unlistable("sub"), pytest.raises(dg.Failure, match="files of it may be in day=1/sub"):
@@ -293,6 +294,7 @@ def test_a_run_that_cannot_list_a_folder_sets_the_batch_aside_and_it_is_asked_fo
     assert by_day.data.count_rows() == 5
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_a_batch_that_a_run_left_is_asked_for_again_with_the_same_files(by_day: Deployment) -> None:
     by_day.instance.add_dynamic_partitions(by_day.names.of("batches"), ["1"])
     link = by_day.landing / "day=1" / "c.parquet"

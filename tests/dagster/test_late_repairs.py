@@ -20,12 +20,17 @@ from tests.dagster.deployment import LANDED, Deploy, Deployment
 pytestmark = pytest.mark.dagster
 
 
-def days_later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
-    """Have the sensor and the report take all that happened so far for `days` ago."""
-
-    later = SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(days=days))
+def later(monkeypatch: pytest.MonkeyPatch, **time: float) -> None:
+    """Have the sensor and the report take all that happened so far for so long ago."""
+    clock = SimpleNamespace(
+        now=lambda zone: datetime.now(zone) + timedelta(**time), fromtimestamp=datetime.fromtimestamp
+    )
     for module in (raw_sensor, batch_report):
-        monkeypatch.setattr(module, "datetime", later)
+        monkeypatch.setattr(module, "datetime", clock)
+
+
+def days_later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    later(monkeypatch, days=days)
 
 
 def land_junk(deployment: Deployment, key: str, size: int = 9) -> None:
@@ -89,6 +94,66 @@ def test_a_batch_whose_mended_content_is_bad_too_is_asked_for_once(
     assert len(with_junk.tick(raise_on_error=False).runs) == 1
     days_later(monkeypatch, 6)
     assert with_junk.tick(raise_on_error=False).runs == ()
+
+
+@pytest.mark.parametrize("cause", ["five failures", "cancelled"])
+def test_a_mended_batch_is_asked_for_although_runs_of_its_earlier_content_gave_it_up(
+    with_junk: Deployment, without_runs: None, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    if cause == "cancelled":
+        for run in with_junk.instance.get_runs():
+            with_junk.instance.run_storage.delete_run(run.run_id)
+        with_junk.instance.report_run_canceled(add_run(with_junk, "bad", dg.DagsterRunStatus.STARTED))
+    else:
+        for _ in range(4):
+            add_run(with_junk, "bad", dg.DagsterRunStatus.FAILURE)
+    soon = time.time() + 30
+    os.utime(with_junk.land("bad", range(5)), (soon, soon))
+    handled(with_junk)
+    days_later(monkeypatch, 3)
+    assert state(with_junk, "bad") == ("landed", "mended since it was set aside: the sensor asks for it next")
+    assert [request.partition_key for request in with_junk.tick().run_requests] == ["bad"]
+
+
+def test_a_batch_that_was_set_aside_stays_so_when_its_run_is_deleted(
+    with_junk: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in with_junk.instance.get_runs():
+        with_junk.instance.delete_run(run.run_id)
+    days_later(monkeypatch, 3)
+    assert with_junk.tick().run_requests == () and state(with_junk, "bad")[0] == "quarantined"
+
+
+@pytest.mark.usefixtures("without_runs")
+def test_a_batch_whose_run_failed_is_asked_for_again_after_a_pause(
+    with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (with_lost_run.landing / "good.parquet").unlink()
+    assert state(with_lost_run, "a")[1].endswith("failed; the sensor asks for it again 5 minutes after its end")
+    asked = []
+    for minutes in (1, 6):
+        later(monkeypatch, minutes=minutes)
+        asked.append(len(with_lost_run.tick().run_requests))
+    assert asked == [0, 1]
+
+
+def test_a_cancelled_batch_is_left_alone_when_its_run_is_deleted(
+    with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = add_run(with_lost_run, "a", dg.DagsterRunStatus.STARTED)
+    with_lost_run.instance.report_run_canceled(run)
+    days_later(monkeypatch, 3)
+    (noted,) = with_lost_run.tick().events
+    assert isinstance(noted, dg.AssetObservation) and noted.partition == "a"
+    days_later(monkeypatch, 4)
+    assert with_lost_run.tick().events == (), "it is noted once"
+    for each in with_lost_run.instance.get_runs():
+        with_lost_run.instance.delete_run(each.run_id)
+    days_later(monkeypatch, 5)
+    assert with_lost_run.tick().run_requests == ()
+    assert state(with_lost_run, "a")[1] == "no run of it ended well, and none is under way: materialize partition a"
+    run = add_run(with_lost_run, "a", dg.DagsterRunStatus.FAILURE)
+    assert "the sensor asks for it again" in state(with_lost_run, "a")[1], "somebody asked for it since"
 
 
 def test_a_marker_that_comes_late_has_a_mended_batch_ingested(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:

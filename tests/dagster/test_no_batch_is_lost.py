@@ -96,6 +96,7 @@ def test_every_good_row_is_there_once_and_every_bad_file_is_named(
     assert states(deployment) == told | {"d5": "ingested", "d6": "ingested"}, "a mended batch is asked for again"
 
 
+@pytest.mark.usefixtures("without_pauses")
 @pytest.mark.parametrize("num_reads", [0, 1], ids=["for its columns", "for its rows"])
 def test_a_file_that_is_gone_for_a_moment_is_asked_for_again(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, num_reads: int

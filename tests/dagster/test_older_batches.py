@@ -1,15 +1,22 @@
-"""A dataset whose newest batch is the whole table never goes back to an older batch because the newest one waits."""
+"""A dataset whose newest batch is the whole table takes each newer batch, and never goes back to an older one.
+
+It does not go back while the newest batch waits, nor when the files of the newest batch are moved away.
+"""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.landing import batch_report
+from lance_ops.dagster.landing.tick import Cursor, Watermark
 from lance_ops.dagster.ops.landed_batches import landed_files
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.test_lacking_files import BY_DAY
+from tests.dagster.test_late_repairs import days_later, handled, state
 
 pytestmark = pytest.mark.dagster
 
@@ -109,6 +116,46 @@ def test_a_newest_batch_that_landed_before_the_last_ingestion_is_not_taken_for_a
     archived.unlink()
     deployed.tick()
     assert deployed.data.count_rows() == 5
+
+
+def test_a_key_that_is_delivered_again_is_newer_than_a_batch_whose_files_were_moved_away(deployed: Deployment) -> None:
+    deployed.land("day=1/a", range(3))
+    deployed.ingest_directly("1")
+    archived = deployed.land("day=2/a", range(5))
+    deployed.ingest_directly("2")
+    deployed.know("1", "2")
+    watermark = Watermark(datetime.fromtimestamp(archived.stat().st_mtime, UTC), "2")
+    archived.unlink()
+    deployed.land("day=1/a", range(7))
+    deployed.location.cursors[deployed.names.of("raw_files")] = Cursor(watermark, datetime.now(UTC)).encode()
+    assert state(deployed, "1") == ("landed", "changed since it was taken out: the sensor asks for it next")
+    chosen = landed_files(deployed.config, deployed.data.snapshot, deployed.instance, {})
+    assert set(chosen["batches"].values()) == {"1"}
+    deployed.tick()
+    assert deployed.data.count_rows() == 7 and state(deployed, "1")[0] == "ingested"
+
+
+def test_a_newest_batch_that_the_sensor_has_passed_is_asked_for_if_neither_dagster_nor_the_table_has_it(
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed.land("day=2/a", range(5))
+    handled(deployed)
+    days_later(monkeypatch, 1)
+    assert len(deployed.tick().run_requests) == 1 and state(deployed, "2")[0] == "ingested"
+
+
+def test_a_batch_is_newer_if_it_landed_after_the_version_of_the_table_s_batch_which_was_cleaned_up(
+    deployed: Deployment,
+) -> None:
+    archived = deployed.land("day=1/a", range(3))
+    deployed.ingest_directly("1")
+    archived.unlink()
+    deployed.land("day=2/a", range(5))
+    deployed.data.delete("id = 0")
+    deployed.data.cleanup_old_versions(timedelta(0))
+    assert [each["version"] for each in deployed.data.versions()] == [2]
+    chosen = landed_files(deployed.config, deployed.data.snapshot, deployed.instance, {})
+    assert set(chosen["batches"].values()) == {"2"}
 
 
 def test_a_tick_reads_the_history_for_a_batch_that_waits_only_if_an_older_one_is_ready(

@@ -113,6 +113,7 @@ def test_a_rewritten_batch_that_was_set_aside_is_not_asked_for_again(
     assert deployment.data.count_rows() == 3
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_rewritten_batches_whose_runs_keep_failing_do_not_hold_up_others(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

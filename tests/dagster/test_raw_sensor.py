@@ -13,6 +13,7 @@ from lance_ops.dagster.landing.batch_runs import RANGE_END_TAG, RANGE_START_TAG
 from lance_ops.errors import ConfigError
 from lance_ops.maintenance.ingest import batch_token
 from tests.dagster.deployment import Deploy, Deployment
+from tests.dagster.test_late_repairs import handled, later
 
 pytestmark = pytest.mark.dagster
 
@@ -52,6 +53,16 @@ def test_a_cap_spreads_a_backlog_over_ticks(deploy: Deploy) -> None:
     assert [deployment.tick().new_partitions for _ in range(4)] == [("d0", "d1"), ("d2", "d3"), ("d4",), ()]
     assert deployment.data.count_rows() == 5
     assert deployment.data.version == 3
+
+
+def test_a_cap_spreads_new_files_with_older_times_over_ticks(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = deploy(raw={"max_files_per_tick": 1})
+    for key in ("a", "b"):
+        deployment.land(key, range(1))
+    handled(deployment)
+    assert deployment.tick().new_partitions == (), "all batches were compared a moment ago"
+    later(monkeypatch, minutes=6)
+    assert [deployment.tick().new_partitions for _ in range(2)] == [("a",), ("b",)]
 
 
 def test_a_lost_cursor_requests_nothing_again(deployment: Deployment) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 
 from lance_ops.dagster import batch_states, event_log
 from lance_ops.dagster.declaration import DatasetConfig, RawFiles
@@ -217,6 +218,7 @@ def test_the_newest_result_is_found_behind_many_runs_without_one(
     assert newest(deployment) == before
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_a_batch_whose_backfill_from_the_ui_failed_is_named_and_asked_for_again(deployment: Deployment) -> None:
     asked_for(deployment, "a")
     handled(deployment)
@@ -225,7 +227,8 @@ def test_a_batch_whose_backfill_from_the_ui_failed_is_named_and_asked_for_again(
     for number in range(batch_runs._MOST_RUNS + 1):
         add_run_of_ui(deployment, "a", dg.DagsterRunStatus.FAILURE, dg.AssetKey(["other", str(number)]))
     (found,) = batch_states(deployment.config, deployment.instance).batches
-    assert found.reason == f"run {run.run_id.partition('-')[0]} failed; the sensor asks for it again"
+    told = f"run {run.run_id.partition('-')[0]} failed; the sensor asks for it again 0 minutes after its end"
+    assert found.reason == told
     assert len(deployment.tick().runs) == 1
     assert deployment.data.count_rows() == 1
 
@@ -268,6 +271,30 @@ def test_a_batch_whose_backfill_from_the_ui_was_cancelled_is_left_to_a_person(de
     add_run_of_ui(deployment, "a", dg.DagsterRunStatus.CANCELED, deployment.names.batches)
     (found,) = batch_states(deployment.config, deployment.instance).batches
     assert (found.is_settled, found.reason.endswith("materialize partition a")) == (False, True)
+
+
+def test_a_run_of_a_user_s_own_job_is_found_by_what_it_planned(deployment: Deployment) -> None:
+    names, now = deployment.names, datetime.now(UTC)
+    for key, asset in (("a", names.batches), ("b", dg.AssetKey("other"))):
+        run = dg.DagsterRun("mine", tags={"dagster/partition": key}, status=dg.DagsterRunStatus.STARTED)
+        deployment.instance.add_run(run)
+        assert running_batches(deployment.instance, names, ["a", "b"], now) == set() if key == "a" else {"a"}
+        planned = AssetMaterializationPlannedData(asset, partition=key)
+        event = DagsterEvent.build_asset_materialization_planned_event("mine", "step", planned)
+        deployment.instance.report_dagster_event(event, run.run_id)
+    assert running_batches(deployment.instance, names, ["a", "b"], now) == {"a"}
+
+
+def test_a_retry_that_dagster_announces_and_does_not_start_is_not_waited_for(deployment: Deployment) -> None:
+    asked_for(deployment, "a", "b")
+    instance, names = deployment.instance, deployment.names
+    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE, will_retry="true")
+    retried = add_run(deployment, "b", dg.DagsterRunStatus.FAILURE, will_retry="true")
+    instance.add_run_tags(retried.run_id, {"dagster/auto_retry_run_id": "another"})
+    for minutes, running, failed in ((9, {"a"}, set()), (11, set(), {"a"})):
+        now = datetime.now(UTC) + timedelta(minutes=minutes)
+        assert running_batches(instance, names, ["a", "b"], now) == running
+        assert batch_runs.failed_runs(instance, names, ["a", "b"], now).keys() == failed
 
 
 def test_a_failed_run_that_dagster_retries_is_under_way(

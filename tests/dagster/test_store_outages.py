@@ -120,6 +120,7 @@ def ticked(deployment: Deployment, sensor: str) -> str:
 
 
 # A run waits for minutes for a store that is silent.
+@pytest.mark.usefixtures("without_pauses")
 @of_faults("expired token", "no bucket")
 def test_a_run_names_the_fault_and_the_batch_is_asked_for_again(
     lake: Lake, begin: Callable[[LossyProxy], None], remedy: str

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from lance_ops.core.cached_property import cached_property
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.landing import batch_report, raw_sensor
 from lance_ops.dagster.landing.batch_report import TableToCompare
+from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.maintenance import BatchHistory, batch_history
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment
@@ -55,6 +58,46 @@ def test_its_corrected_files_are_asked_for_after_its_partition_was_deleted(resto
     assert state(restored, "b") == ("landed", "the sensor asks for it next")
     restored.tick()
     assert restored.data.count_rows() == 8
+
+
+@pytest.mark.usefixtures("without_runs")
+@pytest.mark.parametrize("known", [(), ("a",)], ids=["no partition", "a partition of the first content"])
+@pytest.mark.parametrize("changed", ["append", "replace"])
+def test_the_sensor_does_not_bring_changed_content_back(deploy: Deploy, changed: str, known: tuple[str, ...]) -> None:
+    deployment = deploy(raw={"changed": changed}, write={"batch_column": "batch"} if changed == "replace" else {})
+    deployment.land("a", range(3))
+    deployment.ingest_directly("a")
+    deployment.land("a", range(10, 12))
+    (landed,) = list_landing(deployment.config.landing(), datetime.now(UTC)).ready
+    deployment.ingest_directly("a" if changed == "replace" else landed.as_changed().key)
+    deployment.data.checkout_version(1).restore()
+    deployment.know(*known)
+    for _ in range(2):
+        ticked = deployment.tick()
+        assert (ticked.run_requests, ticked.new_partitions) == ((), ())
+    is_partition = known and changed == "replace"
+    said = "no run is under way: materialize partition a" if is_partition else "it stays away unless its files change"
+    assert said in state(deployment, "a")[1]
+
+
+def test_a_batch_without_partition_is_compared_with_the_history_as_often_as_others(
+    restored: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete_partition(restored, "b")
+    restored.location.cursors.clear()
+    read = []
+
+    def counted(snapshot: Snapshot) -> BatchHistory:
+        read.append(snapshot)
+        return batch_history(snapshot)
+
+    monkeypatch.setattr(batch_report, "batch_history", counted)
+    for _ in range(3):
+        assert restored.tick().run_requests == ()
+    assert len(read) == 1
+    days_later(monkeypatch, 1)
+    restored.tick()
+    assert len(read) == 2
 
 
 @pytest.mark.parametrize("is_newer", [False, True])

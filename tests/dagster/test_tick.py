@@ -76,6 +76,18 @@ def test_a_capped_tick_leaves_the_rest_for_the_next() -> None:
     assert second.new_keys == ("c",) and second.num_left == 0
 
 
+def test_a_capped_tick_says_whether_it_leaves_a_batch_below_its_watermark() -> None:
+    known, older, newer = batch("c", 3), [batch("a", 1), batch("b", 2)], [batch("d", 4), batch("e", 5)]
+    watermark = Watermark(*known.order)
+    assert plan([*older, known], ["c"], watermark, max_files=1).leaves_older
+    assert not plan([known, *newer], ["c"], watermark, max_files=1).leaves_older
+
+
+def test_a_batch_of_the_table_without_a_partition_gets_one() -> None:
+    ready = [batch("a", 1), batch("b", 2)]
+    assert plan(ready, tokens={each.key: each.token for each in ready}).new_keys == ("a", "b")
+
+
 def test_a_batch_with_more_files_than_the_cap_goes_alone() -> None:
     tick = plan([batch("a", 1, num_files=9), batch("b", 2)], max_files=3)
     assert [run.keys for run in tick.runs] == [("a",)]
@@ -164,7 +176,7 @@ def test_a_rewritten_batch_that_is_under_way_or_left_to_a_person_is_not_asked_fo
     keys = ("often", "running", "once", "new", "same")
     held = {key: IngestedBatch(batch(key, 1).token, 3, 3) for key in keys}
     compared = [*(batch(key, 1, size_bytes=11) for key in keys[:-1]), batch("same", 1)]
-    failed = {"often": FailedRuns("1", 5), "once": FailedRuns("2", 1), "same": FailedRuns("2", 1)}
+    failed = {"often": FailedRuns("1", START, 5), "once": FailedRuns("2", START, 1), "same": FailedRuns("2", START, 1)}
     again, rewritten = batches_to_ask_again(compared, held, failed, {"running"}, "replace")
     assert again == {"once": "2"}
     assert rewritten == {"once": 3, "new": 3}
@@ -174,7 +186,7 @@ def test_a_failed_batch_is_asked_for_again_under_the_key_of_its_changed_content(
     changed = batch("a", 2, size_bytes=11)
     asked = changed.as_changed().key
     held = {"a": IngestedBatch(batch("a", 1).token, 1, 1)}
-    failed = {asked: FailedRuns("7", 4)}
+    failed = {asked: FailedRuns("7", START, 4)}
     again = batches_to_ask_again([changed], held, failed, (), "append")
     assert again == ({"a": "7", asked: "7"}, {"a": 1})
     assert batches_to_ask_again([changed], held, failed, {asked}, "append") == ({}, {})

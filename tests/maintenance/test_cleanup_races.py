@@ -359,10 +359,20 @@ def test_batches_of_an_older_version_are_found_after_a_clean_up(dataset_uri: str
     """Two versions are retained; a reader of the older one must still find the first batch."""
     for key in ("a", "b", "c"):
         snapshot = ingest(dataset_uri, key)
-    older = snapshot.at(2)
+    older, before = snapshot.at(2), ingested_batches(snapshot)
+    assert [batch.committed_at for batch in before.values()] == [snapshot.at(n).manifest.timestamp for n in (3, 2, 1)]
     lance_ops.dataset(dataset_uri).cleanup_old_versions(retain_versions=2)
     assert set(ingested_batches(older)) == {"a", "b"}
-    assert set(ingested_batches(snapshot)) == {"a", "b", "c"}
+    assert ingested_batches(snapshot) == before
+
+
+def test_a_checkpoint_of_an_earlier_release_does_not_tell_when_batches_were_committed(dataset_uri: str) -> None:
+    snapshot = ingest(dataset_uri, "a")
+    lance_ops.dataset(dataset_uri).cleanup_old_versions(retain_versions=1)
+    snapshot.store.put(
+        "_lance_ops/batches/00000000000000000001.json", b'[{"version": 1, "batches": {"a": "t"}, "back_to": null}]'
+    )
+    assert ingested_batches(snapshot)["a"].committed_at is None
 
 
 def test_a_restore_to_before_a_checkpoint_brings_its_batches_back(dataset_uri: str) -> None:

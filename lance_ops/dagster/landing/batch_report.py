@@ -12,19 +12,26 @@ import dagster as dg
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.core.records import dataclass
-from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.event_log import records_of_pages
-from lance_ops.dagster.landing.batch_runs import failed_runs, given_up_batches, running_batches, without_removed_batches
+from lance_ops.dagster.landing.batch_runs import (
+    FailedRuns,
+    failed_runs,
+    given_up_batches,
+    running_batches,
+    without_removed_batches,
+)
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.landing.landing_entries import LandedBatch
 from lance_ops.dagster.opening import OpenNewest, open_to_look
-from lance_ops.maintenance import BatchHistory, batch_history, time_of_ingestion, tokens_of
+from lance_ops.maintenance import BatchHistory, batch_history, tokens_of
 from lance_ops.snapshot import Snapshot
 
 __all__ = [
+    "CANCELLED_TOKEN",
     "CHANGED_TOKEN",
+    "KEPT_REFUSED",
     "REFUSED",
     "REFUSED_OF_RUN",
     "Refusals",
@@ -44,7 +51,14 @@ REFUSED_OF_RUN = "lance/refused_batches"
 CHANGED_TOKEN = "lance/changed_token"
 """The metadata of an observation of a batch that changed after it was ingested and was left alone: its new token."""
 
-_REPORTED_BY = {BatchState.QUARANTINED: REFUSED, BatchState.CHANGED: CHANGED_TOKEN}
+KEPT_REFUSED = "lance/kept_refused"
+"""The same as `REFUSED`, in an observation without a run: Dagster deletes the observations of a run with the run. It is
+another name, because alerts tell of each `REFUSED`."""
+
+CANCELLED_TOKEN = "lance/cancelled_token"
+"""The metadata of an observation of a batch whose run was cancelled: the token of the content that is left alone."""
+
+_REPORTED_BY = {BatchState.QUARANTINED: {REFUSED, KEPT_REFUSED}, BatchState.CHANGED: {CHANGED_TOKEN}}
 """The metadata by which an observation reports a batch in a state."""
 
 _PARTITIONS_AT_ONCE = 200
@@ -61,11 +75,6 @@ class TableToCompare:
     def history(self) -> BatchHistory:
         """The batches that the table ever ingested; empty for a dataset that does not exist."""
         return batch_history(self._newest) if self._newest else BatchHistory()
-
-    @cached_property
-    def held_at(self) -> datetime | None:
-        """When the last of the batches in the table came into it."""
-        return time_of_ingestion(self._newest, self.history.held) if self._newest else None
 
     def has_version_since(self, moment: datetime) -> bool:
         """Return whether a version may have been committed since."""
@@ -104,33 +113,32 @@ def batch_states(
         running = running_batches(instance, names, known, now, failing) if instance and known else ()
         table = TableToCompare(open_newest or partial(open_to_look, config))
         held, taken_out = table.history.held, table.history.taken_out
-        held_at = table.held_at if raw.schema_mode is SchemaMode.OVERWRITE else None
     landing = list_landing(raw, now)
     with collector_paused():
         if instance is None:
-            return judge_batches(raw, landing, Evidence(held, held_at=held_at), now, count_plain=count_plain)
+            return judge_batches(raw, landing, Evidence(held), now, count_plain=count_plain)
         tokens = tokens_of(held)
         asked = [
             other
-            for batch in landing.wanted(raw, known, held, held_at)
+            for batch in landing.wanted(raw, known, lambda: held)
             if (other := batch.batch_to_request(tokens, raw.changed)) is not None
         ]
         refused = refusals(instance, names, asked)
         failed = failed_runs(instance, names, known, now, failing) if asked else {}
         given_up = given_up_batches(instance, names, known, now, failed, failing) if asked else {}
-        told = {*refused.reasons, *running, *failed, *given_up, *recorded, *taken_out} if asked else set()
-        if {batch.key for batch in asked}.intersection(known) - told:  # the newest runs do not tell of them
+        told = {*refused.reasons, *refused.cancelled, *running, *failed, *given_up}
+        untold = (batch for batch in asked if batch.key not in told and not batch.was_taken_out(taken_out, recorded))
+        if {batch.key for batch in untold}.intersection(known):  # the newest runs do not tell of them
             failed = failed_runs(instance, names, known, now, failing, all_runs=True)
             given_up = given_up_batches(instance, names, known, now, failed, failing, all_runs=True)
         evidence = Evidence(
             held,
-            held_at=held_at,
             taken_out=taken_out,
             partitions=dict.fromkeys(known).keys(),
             recorded=recorded,
             requested=running,
             failed=without_removed_batches(failed, recorded, held),
-            given_up=given_up,
+            given_up={key: run.ended for key, run in given_up.items()} | refused.still_cancelled(failed),
             refused=refused.reasons,
             mended=refused.mended,
         )
@@ -139,13 +147,20 @@ def batch_states(
 
 @dataclass(frozen=True)
 class Refusals:
-    """The reasons for which batches were set aside with their present content, and those that were mended since.
+    """What the newest observations of batches say of content that is left alone.
 
-    Of a mended batch, the newest observation says that other content was set aside.
+    `reasons` are those for which batches were set aside with their present content. Of a `mended` batch, other content
+    was set aside. `cancelled` are batches of which a run was cancelled with their present content, each with the time
+    at which the sensor saw that.
     """
 
     reasons: Mapping[str, str]
     mended: Collection[str]
+    cancelled: Mapping[str, datetime]
+
+    def still_cancelled(self, failed: Mapping[str, FailedRuns]) -> dict[str, datetime]:
+        """Return the cancelled batches but for those of which a later run, which somebody started, failed."""
+        return {key: seen for key, seen in self.cancelled.items() if key not in failed or failed[key].ended <= seen}
 
 
 def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> Refusals:
@@ -153,22 +168,26 @@ def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequenc
     tokens = {batch.key: batch.token for batch in batches}
     reasons: dict[str, str] = {}
     mended: set[str] = set()
-    for key, metadata in _newest_observed(instance, names, list(tokens)):
-        reason, token = (metadata.get(name) for name in (REFUSED, "lance/batch_token"))
+    cancelled: dict[str, datetime] = {}
+    for key, record in _newest_observed(instance, names, list(tokens)):
+        metadata = _metadata_of(record)
+        reason, token = metadata.get(REFUSED) or metadata.get(KEPT_REFUSED), metadata.get("lance/batch_token")
+        if (of_cancelled := metadata.get(CANCELLED_TOKEN)) is not None and of_cancelled.value == tokens[key]:
+            cancelled[key] = datetime.fromtimestamp(record.timestamp, UTC)
         if reason is None or token is None:
             continue
         if token.value == tokens[key]:
             reasons[key] = str(reason.value)
         else:
             mended.add(key)
-    return Refusals(reasons, mended)
+    return Refusals(reasons, mended, cancelled)
 
 
 def reported_changes(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> set[str]:
     """Return the keys of batches that were reported as changed with their present content, and left alone."""
     tokens = {batch.key: batch.token for batch in batches}
     observed = _newest_observed(instance, names, list(tokens))
-    found = ((key, metadata.get(CHANGED_TOKEN)) for key, metadata in observed)
+    found = ((key, _metadata_of(record).get(CHANGED_TOKEN)) for key, record in observed)
     return {key for key, token in found if token is not None and token.value == tokens[key]}
 
 
@@ -178,13 +197,15 @@ def reported_in_state(instance: dg.DagsterInstance, names: DatasetNames, states:
     Observations report that a batch was set aside, or that it changed and was left alone, and no other state.
     """
     observed = _newest_observed(instance, names, list(states))
-    return {key for key, metadata in observed if _REPORTED_BY.get(states[key]) in metadata}
+    return {
+        key for key, record in observed if not _REPORTED_BY.get(states[key], set()).isdisjoint(_metadata_of(record))
+    }
 
 
 def _newest_observed(
     instance: dg.DagsterInstance, names: DatasetNames, keys: Sequence[str]
-) -> Iterator[tuple[str, Mapping[str, dg.MetadataValue[Any]]]]:
-    """Yield the metadata of the newest observation of each of these batches that has one."""
+) -> Iterator[tuple[str, dg.EventLogRecord]]:
+    """Yield the newest observation of each of these batches that has one."""
     for start in range(0, len(keys), _PARTITIONS_AT_ONCE):
         left = set(keys[start : start + _PARTITIONS_AT_ONCE])
         wanted = dg.AssetRecordsFilter(names.batches, asset_partitions=sorted(left))
@@ -192,6 +213,10 @@ def _newest_observed(
             key = record.partition_key
             if key in left:
                 left.remove(key)
-                yield key, record.asset_observation.metadata if record.asset_observation else {}
+                yield key, record
             if not left:
                 break
+
+
+def _metadata_of(record: dg.EventLogRecord) -> Mapping[str, dg.MetadataValue[Any]]:
+    return record.asset_observation.metadata if record.asset_observation else {}

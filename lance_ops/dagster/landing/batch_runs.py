@@ -1,22 +1,25 @@
 """Find the runs that were asked to ingest batches: those that have not ended, and those that ended badly.
 
-They are runs of the ingest job, and of any job with the batches among its selected assets: a backfill from the UI is
-one of Dagster's own job of all assets.
+They are runs of the ingest job, and of any job that materializes the batches: a backfill from the UI is one of
+Dagster's own job of all assets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import dagster as dg
 
 from lance_ops.core.records import dataclass
+from lance_ops.dagster.attempts import awaits_retry, was_retried
 from lance_ops.dagster.declaration import DatasetNames
+from lance_ops.dagster.runs import materializes_any, wait_after
 
 __all__ = [
     "RANGE_END_TAG",
     "RANGE_START_TAG",
+    "EndedRun",
     "FailedRuns",
     "failed_runs",
     "given_up_batches",
@@ -29,16 +32,13 @@ RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 _PARTITION_TAG = "dagster/partition"
-_WILL_RETRY_TAG = "dagster/will_retry"
 _MAX_RETRIES_TAG = "dagster/max_retries"
 _RETRIES_STEPS_TAG = "dagster/retry_on_asset_or_op_failure"
 _LOOKS_BACK = timedelta(days=1)
-_TIME_TO_DECIDE = timedelta(minutes=1)
-"""How long Dagster may take after a failure to store whether it retries the run."""
 _MOST_RUNS = 100
 """How many runs of the ingest job that have ended are looked at."""
 _MOST_OTHER_RUNS = 1000
-"""How many runs of the instance are searched for those of other jobs: Dagster cannot filter by selected assets."""
+"""How many runs of the instance are searched for those of other jobs: Dagster cannot filter runs by assets."""
 _MOST_ATTEMPTS = 5
 _UNDER_WAY = [
     dg.DagsterRunStatus.QUEUED,
@@ -52,12 +52,13 @@ _UNDER_WAY = [
 
 @dataclass(frozen=True)
 class FailedRuns:
-    """The newest run that failed to ingest a batch, and how many of its runs failed in the day up to then.
+    """The newest run that failed to ingest a batch, when it `ended`, and how many runs failed in the day up to then.
 
     `is_old` says that it failed more than a day ago.
     """
 
     newest: str
+    ended: datetime
     count: int
     is_old: bool = False
 
@@ -67,12 +68,27 @@ class FailedRuns:
         return self.count >= _MOST_ATTEMPTS
 
     @property
+    def asked_again_at(self) -> datetime:
+        """When the sensor asks for the same files again: the cause may last, and the attempts of a day are few."""
+        return self.ended + wait_after(self.count)
+
+    @property
     def sentence(self) -> str:
         """What happened, and what happens next."""
         run = f"run {self.newest.partition('-')[0]}"
         if self.are_many:
             return f"{self.count} runs failed in a day, {run} last: materialize its partition when the cause is mended"
-        return f"{run} failed; the sensor asks for it again"
+        # No time of day: a run that evaluates the checks does not know yet when it ends.
+        wait = wait_after(self.count) // timedelta(minutes=1)
+        return f"{run} failed; the sensor asks for it again {wait} minutes after its end"
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """When the newest run of a batch ended badly, and whether it was cancelled."""
+
+    ended: datetime
+    was_cancelled: bool
 
 
 def running_batches(
@@ -89,13 +105,12 @@ def running_batches(
     because its ingestion has failed for good.
     """
     found: set[str] = set()
-    for record in _newest(instance, names, _UNDER_WAY, most_of_job=None):
+    for record in _newest(instance, names, known, _UNDER_WAY, most_of_job=None):
         if failing is None or record.dagster_run.run_id != failing.run_id:
             found.update(_requested_keys(record.dagster_run, known))
-    for record in _failures_of_the_last_day(instance, names, now):
-        run = record.dagster_run
-        if run.is_complete_and_waiting_to_retry or _is_undecided(instance, record, now):
-            found.update(_requested_keys(run, known))
+    for record in _newest(instance, names, known, [dg.DagsterRunStatus.FAILURE], now - _LOOKS_BACK):
+        if awaits_retry(instance, record.dagster_run, record.update_timestamp, now):
+            found.update(_requested_keys(record.dagster_run, known))
     return found
 
 
@@ -121,15 +136,17 @@ def failed_runs(
     batch with five failures would be taken for one with fewer as soon as other batches fail, and asked for again.
     """
     since, most = now - _LOOKS_BACK if only_last_day else None, None if all_runs else _MOST_RUNS
-    records = _newest(instance, names, [dg.DagsterRunStatus.FAILURE], since, most)
+    records = _newest(instance, names, known, [dg.DagsterRunStatus.FAILURE], since, most)
     newest = _counted(instance, records, known, now, failing)
     few = [last for _, last, count in newest.values() if count < _MOST_ATTEMPTS]
     if few and not all_runs and (only_last_day or len(records) >= _MOST_RUNS):
         earlier = min(few) - _LOOKS_BACK
-        records = _newest(instance, names, [dg.DagsterRunStatus.FAILURE], earlier, most_of_job=None)
+        records = _newest(instance, names, known, [dg.DagsterRunStatus.FAILURE], earlier, most_of_job=None)
         whole = _counted(instance, records, known, now, failing)
         newest = {key: whole.get(key, counted) for key, counted in newest.items()}
-    found = {key: FailedRuns(run_id, count, now - last >= _LOOKS_BACK) for key, (run_id, last, count) in newest.items()}
+    found = {
+        key: FailedRuns(run_id, last, count, now - last >= _LOOKS_BACK) for key, (run_id, last, count) in newest.items()
+    }
     return {key: runs for key, runs in found.items() if not (runs.is_old and runs.are_many)}
 
 
@@ -146,7 +163,7 @@ def _counted(
         newest = dict.fromkeys(_keys_of_failing(failing, known), (failing.run_id, now, 1))
     for record in records:
         run, ended = record.dagster_run, record.update_timestamp
-        if run.tags.get(_WILL_RETRY_TAG) == "true" or _is_undecided(instance, record, now):
+        if was_retried(run) or awaits_retry(instance, run, ended, now):
             continue
         for key in _requested_keys(run, known):
             run_id, last, count = newest.get(key, (run.run_id, ended, 0))
@@ -173,8 +190,8 @@ def given_up_batches(
     failing: dg.DagsterRun | None = None,
     *,
     all_runs: bool = False,
-) -> dict[str, datetime]:
-    """Return the batches of which a run was cancelled, or five failed in a day, with the time at which the last ended.
+) -> dict[str, EndedRun]:
+    """Return the batches of which a run was cancelled, or five failed in a day, with the last of these runs.
 
     `failed` is what `failed_runs` returns of all days. For each batch only its newest failed or cancelled run counts,
     among those that `_newest` returns; with `all_runs` they are all of the ingest job. A failure in the last day does
@@ -182,14 +199,15 @@ def given_up_batches(
     if another run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
-    newest = dict.fromkeys(_keys_of_failing(failing, known), (dg.DagsterRunStatus.FAILURE, now))
-    for record in _newest(instance, names, bad, most_of_job=None if all_runs else _MOST_RUNS):
+    newest = dict.fromkeys(_keys_of_failing(failing, known), EndedRun(now, was_cancelled=False))
+    for record in _newest(instance, names, known, bad, most_of_job=None if all_runs else _MOST_RUNS):
+        run = EndedRun(record.update_timestamp, record.dagster_run.status is dg.DagsterRunStatus.CANCELED)
         for key in _requested_keys(record.dagster_run, known):
-            newest.setdefault(key, (record.dagster_run.status, record.update_timestamp))
+            newest.setdefault(key, run)
     return {
-        key: ended
-        for key, (status, ended) in newest.items()
-        if status is dg.DagsterRunStatus.CANCELED or (now - ended >= _LOOKS_BACK and key not in failed)
+        key: run
+        for key, run in newest.items()
+        if run.was_cancelled or (now - run.ended >= _LOOKS_BACK and key not in failed)
     }
 
 
@@ -213,16 +231,10 @@ def _max_retries(instance: dg.DagsterInstance, run: dg.DagsterRun) -> int:
         return 0
 
 
-def _failures_of_the_last_day(
-    instance: dg.DagsterInstance, names: DatasetNames, now: datetime
-) -> Sequence[dg.RunRecord]:
-    """Return the newest runs that failed, the newest first."""
-    return _newest(instance, names, [dg.DagsterRunStatus.FAILURE], now - _LOOKS_BACK)
-
-
 def _newest(
     instance: dg.DagsterInstance,
     names: DatasetNames,
+    known: Sequence[str],
     statuses: list[dg.DagsterRunStatus],
     since: datetime | None = None,
     most_of_job: int | None = _MOST_RUNS,
@@ -238,29 +250,18 @@ def _newest(
     found = [*instance.get_run_records(of_job, limit=most_of_job)]
     for record in instance.get_run_records(of_any_job, limit=_MOST_OTHER_RUNS):
         run = record.dagster_run
-        if run.job_name != job_name and _selects_batches(run, names):
+        if run.job_name == job_name or not _requested_keys(run, known):
+            continue
+        if materializes_any(instance, run, {names.batches}):
             found.append(record)
     return sorted(found, key=lambda record: record.storage_id, reverse=True)
-
-
-def _selects_batches(run: dg.DagsterRun, names: DatasetNames) -> bool:
-    return names.batches in (run.asset_selection or ())
-
-
-def _is_undecided(instance: dg.DagsterInstance, record: dg.RunRecord, now: datetime) -> bool:
-    """Return whether Dagster, which stores a failure first, has still to say whether it retries the run."""
-    return (
-        instance.run_retries_enabled
-        and _WILL_RETRY_TAG not in record.dagster_run.tags
-        and now - record.update_timestamp < _TIME_TO_DECIDE
-    )
 
 
 def _keys_of_failing(failing: dg.DagsterRun | None, known: Sequence[str]) -> Sequence[str]:
     return () if failing is None else tuple(_requested_keys(failing, known))
 
 
-def _requested_keys(run: dg.DagsterRun, known: Sequence[str]) -> Iterable[str]:
+def _requested_keys(run: dg.DagsterRun, known: Sequence[str]) -> Sequence[str]:
     """Return the keys of batches that a run was asked to ingest.
 
     There are none if the first or the last partition of a range was deleted since: the run names only these two.

@@ -73,16 +73,14 @@ class BatchStatus:
 class Evidence:
     """What the table's history and Dagster say about batches, by key.
 
-    `held` are those in the table, `held_at` is when the last of them came into it, `taken_out` are those that were
-    taken out of it, each with the token of its content then, `partitions` Dagster's (None without an instance),
-    `recorded` those that were ever materialized, `requested` those of runs that have not ended, `failed` those whose
-    runs failed, also if a later one succeeded, `given_up` those that the sensor does not ask for again, each with the
-    time at which its run ended, `refused` the reasons for which batches with their present content were set aside, and
-    `mended` those of which other content was set aside.
+    `held` are those in the table, `taken_out` are those that were taken out of it, each with the token of its content
+    then, `partitions` Dagster's (None without an instance), `recorded` those that were ever materialized, `requested`
+    those of runs that have not ended, `failed` those whose runs failed, also if a later one succeeded, `given_up` those
+    that the sensor does not ask for again, each with the time at which its run ended, `refused` the reasons for which
+    batches with their present content were set aside, and `mended` those of which other content was set aside.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)
-    held_at: datetime | None = None
     taken_out: Mapping[str, str] = field(default_factory=dict)
     partitions: Collection[str] | None = None
     recorded: Container[str] = ()
@@ -173,7 +171,7 @@ class _Judge:
         self._partitions = evidence.partitions or ()
         self._late = late_batches({key: each for key, each in evidence.held.items() if not self._is_later_content(key)})
         self._only_newest = raw.schema_mode is SchemaMode.OVERWRITE
-        self._wanted = {batch.key for batch in landing.wanted(raw, self._partitions, evidence.held, evidence.held_at)}
+        self._wanted = {batch.key for batch in landing.wanted(raw, self._partitions, lambda: evidence.held)}
         self._newest = landing.newest(self._partitions, evidence.held) if self._only_newest else None
 
     def is_plain(self, batch: LandedBatch) -> bool:
@@ -196,17 +194,19 @@ class _Judge:
         is_given_up = given_up_at is not None and batch.was_there(given_up_at)
         if asked.key in evidence.failed and not is_given_up:
             return self._status(batch, BatchState.FAILED, evidence.failed[asked.key].sentence, is_settled=False)
-        is_replacing = asked.key in self._tokens
-        if not (is_given_up if is_replacing else asked.key in self._partitions):
+        is_replacing, is_partition = asked.key in self._tokens, asked.key in self._partitions
+        recorded = evidence.recorded if is_partition and not is_replacing else ()
+        was_taken_out = asked.was_taken_out(evidence.taken_out, recorded)
+        if was_taken_out and not is_partition:
+            return self._status(batch, BatchState.LANDED, f"{_STAYS_AWAY} {asked.key} and materialize it")
+        if not was_taken_out and not (is_given_up if is_replacing else is_partition):
             if batch.key in self._tokens:
                 return self._status(batch, BatchState.CHANGED, "its new content is not in the table yet")
-            if evidence.taken_out.get(asked.key) == asked.token:
-                return self._status(batch, BatchState.LANDED, f"{_STAYS_AWAY} {asked.key} and materialize it")
             return self._status(batch, BatchState.LANDED, "the sensor asks for it next")
-        was_recorded = asked.key in evidence.recorded or asked.key in evidence.taken_out
-        was_taken_out = was_recorded and not is_replacing
         if asked.key in evidence.mended and not (is_given_up or was_taken_out):
             return self._status(batch, BatchState.LANDED, "mended since it was set aside: the sensor asks for it next")
+        if asked.key in evidence.taken_out and not was_taken_out and asked.key not in evidence.given_up:
+            return self._status(batch, BatchState.LANDED, "changed since it was taken out: the sensor asks for it next")
         if was_taken_out:
             reason = "a restore or an overwrite took it out, and no run is under way:"
         elif asked.key in evidence.given_up:

@@ -15,7 +15,7 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
-from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, REFUSED, REFUSED_OF_RUN
+from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, KEPT_REFUSED, REFUSED, REFUSED_OF_RUN
 from lance_ops.dagster.landing.failed_run_checks import evaluating_checks_of_failure, report_checks
 from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing
@@ -159,6 +159,11 @@ def _record_quarantined(
         known = {name: value for name, value in metadata[key].items() if name != "lance/replayed"}
         context.log_event(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
+        )
+    for key, reason in refused.items():
+        kept = {"lance/batch_token": metadata[key]["lance/batch_token"], KEPT_REFUSED: reason}
+        context.instance.report_runless_asset_event(
+            dg.AssetObservation(names.batches, partition=key, description=reason, metadata=kept)
         )
     report_checks(context, config, ingested.keys(), refused)
     num_wanted = len(metadata) + len(lost) + len(lacking)

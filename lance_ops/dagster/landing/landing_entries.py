@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import field
 from datetime import datetime
 from operator import attrgetter
@@ -135,6 +135,14 @@ class LandedBatch:
         other = self.as_changed()
         return None if tokens.get(other.key) == other.token else other
 
+    def was_taken_out(self, taken_out: Mapping[str, str], recorded: Container[str]) -> bool:
+        """Return whether the table lacks this content because a restore or an overwrite took it out.
+
+        `taken_out` are the tokens of such batches by key. A batch of which they do not tell counts as taken out if a
+        run `recorded` it as ingested.
+        """
+        return taken_out[self.key] == self.token if self.key in taken_out else self.key in recorded
+
     def to_ingest(self) -> IngestBatch:
         """Return the batch as `maintenance.ingest` takes it."""
         return IngestBatch(self.key, tuple(file.to_ingest() for file in self.files))
@@ -168,37 +176,55 @@ class Landing:
         return max(filter(None, begun), key=attrgetter("order"), default=newest)
 
     def wanted(
-        self, raw: RawFiles, known: Collection[str], held: Mapping[str, IngestedBatch], held_at: datetime | None = None
+        self,
+        raw: RawFiles,
+        known: Collection[str],
+        read_held: Callable[[], Mapping[str, IngestedBatch]],
+        passed: tuple[datetime, str] | None = None,
     ) -> tuple[LandedBatch, ...]:
         """Return the ready batches whose rows belong into the table: all, or the `newest` if that is the whole table.
 
-        `held` are the batches in the table, and `held_at` is when the last of them came into it. No older batch must
-        become the whole table because the newest one waits, as for a file that is set aside, or because its files were
-        moved away after it was ingested.
+        `read_held` returns the batches in the table. It is called only if the table must tell. `passed` is the highest
+        place in the order of arrival that the sensor has passed. No older batch must become the whole table because
+        the newest one waits, as for a file that is set aside, or because its files were moved away after it was
+        ingested.
         """
         if raw.schema_mode is not SchemaMode.OVERWRITE:
             return self.ready
-        newest = self.newest(known, held)
-        if newest is None or newest not in self.ready[-1:] or self._is_older_than_table(newest, known, held, held_at):
+        if not self.ready:
             return ()
-        return (newest,)
+        newest = self.ready[-1]
+        # A batch in the table came from the folder before, so the sensor has passed it.
+        is_newest_ever = passed is not None and newest.order >= passed
+        waits = bool(self.waiting) and self.waiting[-1].order > newest.order
+        if is_newest_ever and not waits:
+            return (newest,)
+        held = read_held()
+        if self.newest(known, held) is not newest:
+            return ()
+        return () if not is_newest_ever and self._is_older_than_table(newest, known, held) else (newest,)
 
     def _is_older_than_table(
-        self, newest: LandedBatch, known: Collection[str], held: Mapping[str, IngestedBatch], held_at: datetime | None
+        self, newest: LandedBatch, known: Collection[str], held: Mapping[str, IngestedBatch]
     ) -> bool:
         """Return whether the table has a newer batch than the newest one that is in the folder.
 
-        The newer one was asked for later. Unless both are `known`, the older one was in the folder at `held_at`.
+        A batch that arrived after the table's batch was committed is newer, whatever else is known. Of the others, the
+        batch that was asked for later is newer. If only one of the two was ever asked for, the table's batch is newer.
+        A key that is delivered again keeps its place among Dagster's partitions, so their order alone tells nothing.
         """
         in_table = max(held, key=lambda key: held[key].version, default=None)
         if in_table is None or newest.key in held:
             return False
         if any(batch.key in (in_table, original_key(in_table)) for batch in (*self.ready, *self.waiting)):
             return False
+        committed_at = held[in_table].committed_at
+        if committed_at is not None and newest.arrived > committed_at:
+            return False
         if newest.key in known and in_table in known:
             places = list(known)
             return places.index(newest.key) < places.index(in_table)
-        return held_at is not None and newest.modified <= held_at
+        return committed_at is not None
 
     def why_lacking(self, key: str) -> str | None:
         """Return why a batch lacks a file, also for the key of its changed content; None if it lacks none."""

@@ -6,16 +6,23 @@ One new batch becomes a run of its partition. A backlog becomes one run over a r
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import dagster as dg
 
 from lance_ops.core.lazy_import import collector_paused
+from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
-from lance_ops.dagster.landing.batch_report import CHANGED_TOKEN, TableToCompare, refusals, reported_changes
+from lance_ops.dagster.landing.batch_report import (
+    CANCELLED_TOKEN,
+    CHANGED_TOKEN,
+    TableToCompare,
+    refusals,
+    reported_changes,
+)
 from lance_ops.dagster.landing.batch_runs import (
     RANGE_END_TAG,
     RANGE_START_TAG,
@@ -32,14 +39,14 @@ from lance_ops.dagster.landing.tick import (
     Cursor,
     NeighbouringBatches,
     Tick,
-    Watermark,
     batches_to_ask_again,
     batches_to_compare,
+    batches_to_decide,
     plan_tick,
 )
 from lance_ops.dagster.opening import opening_once
 from lance_ops.dagster.tick_failures import skip_tick_if_damaged
-from lance_ops.maintenance import IngestedBatch, tokens_of
+from lance_ops.maintenance import BatchHistory, tokens_of
 from lance_ops.maintenance.ingest import printable
 
 __all__ = ["build_raw_sensor"]
@@ -67,17 +74,21 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         if slow := advice_on_slow_listing(landing.seconds):
             context.log.warning("%s", slow)
         with collector_paused():  # as while the batches are made: what is compared is no garbage
-            tick = _decide(context.instance, config, landing, cursor, now)
+            tick, cancelled = _decide(context.instance, config, landing, cursor, now)
         for batch in tick.changed:
             context.log.warning(_changed_sentence(batch))
+        has_compared = cursor.is_comparison_due(now) and not tick.leaves_older
         return dg.SensorResult(
             run_requests=[_run_request(run) for run in tick.runs],
             skip_reason=None if tick.runs else dg.SkipReason(_why_nothing(landing, tick)),
             dynamic_partitions_requests=[names.partitions.build_add_request(list(tick.new_keys))]
             if tick.new_keys
             else [],
-            asset_events=_observations(names, tick.changed),
-            cursor=Cursor(tick.watermark, now if cursor.is_comparison_due(now) else cursor.compared_at).encode(),
+            asset_events=[
+                *_observations_of_changes(names, tick.changed),
+                *_observations_of_cancelled(names, cancelled),
+            ],
+            cursor=Cursor(tick.watermark, now if has_compared else cursor.compared_at).encode(),
         )
 
     return raw_files
@@ -85,109 +96,142 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
 
 def _decide(
     instance: dg.DagsterInstance, config: DatasetConfig, landing: Landing, cursor: Cursor, now: datetime
-) -> Tick:
-    """Return what the tick requests; of the batches that changed and are left alone, those not yet reported."""
+) -> tuple[Tick, Sequence[LandedBatch]]:
+    """Return what the tick requests, and the batches whose runs were cancelled and that no observation tells of yet.
+
+    Of the batches that changed and are left alone, the tick has those that are not yet reported.
+    """
     names, raw = DatasetNames(config.name), config.landing()
     known = instance.get_dynamic_partitions(names.of("batches"))
     compares_all = cursor.is_comparison_due(now)
     # A batch moves on from a run under way to a failed one, or into the table. The sources are read in this order, so
     # that a batch which is in none of them has no run.
     running = running_batches(instance, names, known, now) if compares_all and known else set()
-    failed = found = failed_runs(instance, names, known, now, only_last_day=not compares_all)
+    failed = failed_runs(instance, names, known, now, only_last_day=not compares_all)
     table = TableToCompare(opening_once(config))
-    again: dict[str, str] = {}
-    rewritten: dict[str, int] = {}
-    ready = landing.ready[-1:] if raw.schema_mode is SchemaMode.OVERWRITE else landing.ready
-    compared = batches_to_compare(ready, known, None if compares_all else cursor.watermark, _originals(failed))
-    if raw.schema_mode is SchemaMode.OVERWRITE:
-        ready = _whole_table(landing, raw, known, cursor.watermark, table, is_compared=bool(compared))
-        compared = tuple(batch for batch in compared if batch in ready)
+    is_whole_table = raw.schema_mode is SchemaMode.OVERWRITE
+    ready = landing.ready[-1:] if is_whole_table else landing.ready
+    ready = batches_to_decide(ready, known, None if compares_all else cursor.watermark, _originals(failed))
+    if ready and is_whole_table:
+        passed = cursor.watermark.place if cursor.watermark else None
+        ready = landing.wanted(raw, known, lambda: table.history.held, passed)
+    compared = batches_to_compare(ready, known, None)
+    history = table.history if compared or _may_be_in_table(ready, known, table) else BatchHistory()
+    found = _Compared({}, {}, ())
     if compared:
-        held = table.history.held
-        absent = [batch for batch in compared if batch.key not in held] if compares_all else []
-        recorded = instance.get_materialized_partitions(names.batches) if absent else set()
-        failed = without_removed_batches(failed, recorded, held)
-        told = {*recorded, *running, *table.history.taken_out}
-        absent = [batch for batch in absent if batch.key not in told]
-        retried = _originals(failed)
-        asked = _asked_for([batch for batch in compared if batch.key in retried or batch.key in held], held, raw)
-        asked += [(batch, batch) for batch in absent if batch.key not in retried]
-        if asked and not compares_all:
-            running, found = running_batches(instance, names, known, now), failed_runs(instance, names, known, now)
-        refused = refusals(instance, names, [batch for _, batch in asked])
-        left_alone = {*running, *refused.reasons, *_given_up(instance, names, known, asked, found, now)}
-        without_run = {batch.key for batch in absent} - left_alone - failed.keys()
-        if without_run:  # the newest runs do not tell of them
-            older = failed_runs(instance, names, known, now, all_runs=True)
-            given_up = given_up_batches(instance, names, known, now, older, all_runs=True)
-            failed |= {key: older[key] for key in without_run & older.keys()}
-            left_alone |= without_run & given_up.keys()
-            without_run -= {*older, *given_up}
-        again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, raw.changed)
-        again |= dict.fromkeys(without_run, f"no run at {now:%Y-%m-%dT%H}")
+        comparison = _Comparison(instance, names, raw, known, now, history)
+        found = comparison.compare(compared, failed, running if compares_all else None)
     tick = plan_tick(
         ready,
         known,
         cursor.watermark,
-        tokens_of(table.history.held) if compared else {},
+        tokens_of(history.held),
         max_files=raw.max_files_per_tick,
         changed=raw.changed,
-        failed=again,
-        rewritten=rewritten,
-        taken_out=_taken_out_unchanged(ready, known, again, table, is_read=bool(compared)),
+        failed=found.again,
+        rewritten=found.rewritten,
+        taken_out=history.taken_out,
     )
     reported = reported_changes(instance, names, tick.changed)
-    return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported))
+    return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported)), found.cancelled
 
 
-def _whole_table(
-    landing: Landing,
-    raw: RawFiles,
-    known: Sequence[str],
-    watermark: Watermark | None,
-    table: TableToCompare,
-    *,
-    is_compared: bool,
-) -> tuple[LandedBatch, ...]:
-    """Return the batch that is to be the whole table, if it is ready, as `Landing.wanted` does.
+def _may_be_in_table(ready: Sequence[LandedBatch], known: Sequence[str], table: TableToCompare) -> bool:
+    """Return whether a batch that is not `known` may be in the table, or may have been.
 
-    The watermark tells a newer batch from an older one that the sensor has passed over. The table's history is read
-    only if the newest batch `is_compared` with it, or if neither the watermark nor Dagster's partitions tell.
+    Then somebody deleted its partition, or Dagster's storage was lost.
     """
-    if not landing.ready:
-        return ()
-    newest = landing.ready[-1]
-    is_newer = watermark is not None and newest.order > (watermark.modified, watermark.key)
-    if watermark is not None and not is_newer and newest.key not in known:
-        return ()
-    waits = bool(landing.waiting) and landing.waiting[-1].order > newest.order
-    if watermark is not None and not waits and not is_compared:
-        return (newest,)
-    return landing.wanted(raw, known, table.history.held, None if is_newer else table.held_at)
+    keys = set(known)
+    unknown = [batch.modified for batch in ready if batch.key not in keys]
+    return bool(unknown) and table.has_version_since(min(unknown))
 
 
-def _taken_out_unchanged(
-    ready: Sequence[LandedBatch],
-    known: Sequence[str],
-    again: Container[str],
-    table: TableToCompare,
-    *,
-    is_read: bool,
-) -> set[str]:
-    """Return the keys of batches that were taken out of the table, and that have the content which they had then.
+@dataclass(frozen=True)
+class _Compared:
+    """What a comparison finds: `again` and `rewritten` are as `batches_to_ask_again` returns them.
 
-    Only a person asks for them, unless a run of theirs failed since, so that they are in `again`. If the history is not
-    read yet (`is_read`), it is read only for batches that are not `known` and may have been in the table: somebody
-    deleted their partitions, or Dagster's storage was lost.
+    `cancelled` are batches that are left alone because a run of them was cancelled, and that no observation tells of.
     """
-    if not is_read:
-        keys = set(known)
-        unknown = [batch.modified for batch in ready if batch.key not in keys]
-        if not unknown or not table.has_version_since(min(unknown)):
-            return set()
-    taken_out = table.history.taken_out
-    found = (batch for batch in ready if batch.key in taken_out and batch.key not in again)
-    return {batch.key for batch in found if batch.token == taken_out[batch.key]}
+
+    again: Mapping[str, str]
+    rewritten: Mapping[str, int]
+    cancelled: Sequence[LandedBatch]
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Compares known batches with the table's history, with their runs, and with observations.
+
+    `known` are Dagster's partitions in its order.
+    """
+
+    instance: dg.DagsterInstance
+    names: DatasetNames
+    raw: RawFiles
+    known: Sequence[str]
+    now: datetime
+    history: BatchHistory
+
+    def compare(
+        self, compared: Sequence[LandedBatch], failed: Mapping[str, FailedRuns], running: set[str] | None
+    ) -> _Compared:
+        """Compare all known batches, or some of them: then `running` is None, and `failed` are those of the last day.
+
+        The other runs are read only if a run would be asked for.
+        """
+        instance, names, known, now, held = self.instance, self.names, self.known, self.now, self.history.held
+        failed_at_any_time = failed
+        absent = [batch for batch in compared if batch.key not in held] if running is not None else []
+        recorded = instance.get_materialized_partitions(names.batches) if absent else set()
+        failed = without_removed_batches(failed, recorded, held)
+        retried = _originals(failed)
+        asked = self._asked_for([batch for batch in compared if batch.key in retried or batch.key in held])
+        if running is None:
+            running = running_batches(instance, names, known, now) if asked else set()
+            failed_at_any_time = failed_runs(instance, names, known, now) if asked else {}
+        told = retried | running
+        untold = [
+            batch
+            for batch in absent
+            if batch.key not in told and not batch.was_taken_out(self.history.taken_out, recorded)
+        ]
+        asked += [(batch, batch) for batch in untold]
+        refused = refusals(instance, names, [batch for _, batch in asked])
+        ended = given_up_batches(instance, names, known, now, failed_at_any_time) if asked else {}
+        given_up = {
+            batch.key: batch
+            for landed, batch in asked
+            if batch.key in ended and landed.was_there(ended[batch.key].ended)
+        }
+        paused = {
+            batch.key
+            for landed, batch in asked
+            if (runs := failed.get(batch.key)) and now < runs.asked_again_at and landed.was_there(runs.ended)
+        }
+        left_alone = {*running, *refused.reasons, *refused.still_cancelled(failed_at_any_time), *given_up, *paused}
+        explained = left_alone | failed.keys()
+        without_run = {batch.key: batch for batch in untold if batch.key not in explained}
+        if without_run:  # the newest runs do not tell of them
+            older = failed_runs(instance, names, known, now, all_runs=True)
+            ended |= given_up_batches(instance, names, known, now, older, all_runs=True)
+            given_up |= {
+                key: batch
+                for key, batch in without_run.items()
+                if key in ended and (key not in refused.mended or batch.was_there(ended[key].ended))
+            }
+            left_alone |= given_up.keys()
+            failed |= {key: older[key] for key in without_run.keys() & older.keys()}
+        again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, self.raw.changed)
+        again |= dict.fromkeys(without_run.keys() - failed.keys() - left_alone, f"no run at {now:%Y-%m-%dT%H}")
+        observed = {*refused.reasons, *refused.cancelled}
+        cancelled = [batch for key, batch in given_up.items() if ended[key].was_cancelled and key not in observed]
+        return _Compared(again, rewritten, cancelled)
+
+    def _asked_for(self, landed: Sequence[LandedBatch]) -> list[tuple[LandedBatch, LandedBatch]]:
+        """Pair each landed batch that a run would be asked for with the batch that the run would ingest."""
+        tokens = tokens_of(self.history.held)
+        pairs = ((batch, batch.batch_to_request(tokens, self.raw.changed)) for batch in landed)
+        return [(batch, asked) for batch, asked in pairs if asked is not None]
 
 
 def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:
@@ -196,37 +240,13 @@ def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:
     return keys | {original_key(key) for key in keys}
 
 
-def _asked_for(
-    landed: Sequence[LandedBatch], held: Mapping[str, IngestedBatch], raw: RawFiles
-) -> list[tuple[LandedBatch, LandedBatch]]:
-    """Pair each landed batch that a run would be asked for with the batch that the run would ingest."""
-    tokens = tokens_of(held)
-    pairs = ((batch, batch.batch_to_request(tokens, raw.changed)) for batch in landed)
-    return [(batch, asked) for batch, asked in pairs if asked is not None]
-
-
-def _given_up(
-    instance: dg.DagsterInstance,
-    names: DatasetNames,
-    known: Sequence[str],
-    asked: Sequence[tuple[LandedBatch, LandedBatch]],
-    failed: Container[str],
-    now: datetime,
-) -> set[str]:
-    """Return the keys of batches that only a person asks for with this content; `asked` is as `_asked_for` returns."""
-    if not asked:
-        return set()
-    ended = given_up_batches(instance, names, known, now, failed)
-    return {batch.key for landed, batch in asked if batch.key in ended and landed.was_there(ended[batch.key])}
-
-
 def _run_request(run: NeighbouringBatches) -> dg.RunRequest:
     if len(run.keys) == 1:
         return dg.RunRequest(run_key=run.run_key, partition_key=run.keys[0])
     return dg.RunRequest(run_key=run.run_key, tags={RANGE_START_TAG: run.keys[0], RANGE_END_TAG: run.keys[-1]})
 
 
-def _observations(names: DatasetNames, changed: Sequence[LandedBatch]) -> list[dg.AssetObservation]:
+def _observations_of_changes(names: DatasetNames, changed: Sequence[LandedBatch]) -> list[dg.AssetObservation]:
     return [
         dg.AssetObservation(
             names.batches,
@@ -235,6 +255,19 @@ def _observations(names: DatasetNames, changed: Sequence[LandedBatch]) -> list[d
             metadata={CHANGED_TOKEN: batch.token, "lance/raw_files": len(batch.files)},
         )
         for batch in changed
+    ]
+
+
+def _observations_of_cancelled(names: DatasetNames, cancelled: Sequence[LandedBatch]) -> list[dg.AssetObservation]:
+    """Record that batches are left alone, because Dagster forgets a cancellation when the run is deleted."""
+    return [
+        dg.AssetObservation(
+            names.batches,
+            partition=batch.key,
+            description="a run of it was cancelled: only a person asks for it until its files change",
+            metadata={CANCELLED_TOKEN: batch.token},
+        )
+        for batch in cancelled
     ]
 
 

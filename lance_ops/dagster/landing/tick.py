@@ -5,12 +5,13 @@ watermark in the order of arrival. A known batch above it has changed, or the cu
 tells the two apart: it alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison,
 and never a row. So does a batch whose run failed: it is compared again, and asked for again if the table lacks it.
 
-A known batch at or below the watermark is taken as handled, except every five minutes, when all known batches are
-compared with the dataset's history. This finds files that were rewritten with an older time, as copies that keep times
-do, also those of batches that were set aside before, and batches whose runs failed while the sensor was off. It finds
-batches without any run, too: a daemon may die after it has added a tick's partitions, and a range of partitions tells
-its batches no more once its first or last partition is deleted. A run that nobody finds any more may have had the same
-run key, by which Dagster would skip the new one: the new run's key names the hour, too.
+A batch at or below the watermark is taken as handled, except every five minutes, when all batches are compared with the
+dataset's history. This finds files that landed or were rewritten with an older time, as copies that keep times do, also
+those of batches that were set aside before, and batches whose runs failed while the sensor was off. It finds batches
+whose partitions were deleted, and batches without any run, too: a daemon may die after it has added a tick's
+partitions, and a range of partitions tells its batches no more once its first or last partition is deleted. A run that
+nobody finds any more may have had the same run key, by which Dagster would skip the new one: the new run's key names
+the hour, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ __all__ = [
     "Watermark",
     "batches_to_ask_again",
     "batches_to_compare",
+    "batches_to_decide",
     "plan_tick",
     "rewritten_batches",
 ]
@@ -46,6 +48,11 @@ class Watermark:
 
     modified: datetime
     key: str
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """The position as `LandedBatch.order` has it."""
+        return self.modified, self.key
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,19 @@ class Tick:
     changed: tuple[LandedBatch, ...]
     watermark: Watermark | None
     num_left: int = 0
+    leaves_older: bool = False
+    """Whether a batch at or below the watermark before the tick is left for the next one."""
+
+
+def batches_to_decide(
+    ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None, others: Container[str] = ()
+) -> tuple[LandedBatch, ...]:
+    """Return the batches that a tick decides on: those above the watermark, and the known ones among `others`."""
+    keys = set(known)
+    place = None if watermark is None else watermark.place
+    return tuple(
+        batch for batch in ready if place is None or batch.order > place or (batch.key in others and batch.key in keys)
+    )
 
 
 def batches_to_compare(
@@ -137,12 +157,7 @@ def batches_to_compare(
 ) -> tuple[LandedBatch, ...]:
     """Return the known batches that must be compared with the history: those above the watermark, and `others`."""
     keys = set(known)
-    place = None if watermark is None else (watermark.modified, watermark.key)
-
-    def is_above(batch: LandedBatch) -> bool:
-        return place is None or batch.order > place
-
-    return tuple(batch for batch in ready if batch.key in keys and (is_above(batch) or batch.key in others))
+    return tuple(batch for batch in batches_to_decide(ready, known, watermark, others) if batch.key in keys)
 
 
 def rewritten_batches(ready: Sequence[LandedBatch], held: Mapping[str, IngestedBatch]) -> dict[str, int]:
@@ -164,8 +179,8 @@ def batches_to_ask_again(
     """Return the failed and the rewritten ones among the compared batches, as `plan_tick` takes them.
 
     `failed` and `left_alone` have the keys of batches as a run would be asked for them. Left alone are those that were
-    set aside, those whose run is under way, and those that only a person may ask for. A failed batch is left alone,
-    too, after its fifth failure in a day, also if it was rewritten before.
+    set aside, those whose run is under way or failed a moment ago, and those that only a person may ask for. A failed
+    batch is left alone, too, after its fifth failure in a day, also if it was rewritten before.
     """
     tokens = tokens_of(held)
     rewritten = rewritten_batches(compared, held)
@@ -194,17 +209,18 @@ def plan_tick(
     changed: Changed = "refuse",
     failed: Mapping[str, str] | None = None,
     rewritten: Mapping[str, int] | None = None,
-    taken_out: Container[str] = (),
+    taken_out: Mapping[str, str] | None = None,
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
     `known` are Dagster's keys in its own order. `tokens` are those of batches in the table, by key, at least of
     `batches_to_compare`. `failed` maps keys of batches, also those that they had before they changed, to the runs
     that failed to ingest them, or to the hour in which no run of them is found. `rewritten` are `rewritten_batches`.
-    `taken_out` are keys of batches that only a person asks for. A tick takes at least one batch, however many files it
-    has.
+    `taken_out` are the batches that were taken out of the table, with their tokens. With this content only a person
+    asks for them, unless a run of theirs `failed` since. A batch of the table that is not known is asked for, so that
+    its partition records it. A tick takes at least one batch, however many files it has.
     """
-    failed, rewritten = failed or {}, rewritten or {}
+    failed, rewritten, taken_out = failed or {}, rewritten or {}, taken_out or {}
     known_keys = set(known)
     compared = {batch.key for batch in batches_to_compare(ready, known, watermark, {*failed, *rewritten})}
     candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in compared]
@@ -213,7 +229,11 @@ def plan_tick(
     reached = watermark
     num_files = num_seen = 0
     for batch in candidates:
-        asked = None if batch.key in taken_out else batch.batch_to_request(tokens, changed)
+        asked = batch.batch_to_request(tokens, changed)
+        if asked is None and batch.key not in known_keys:
+            asked = batch
+        elif asked is not None and asked.key not in failed and taken_out.get(asked.key) == asked.token:
+            asked = None
         if asked is None and changed == "refuse" and tokens.get(batch.key, batch.token) != batch.token:
             differing.append(batch)
         elif asked is not None:
@@ -226,7 +246,9 @@ def plan_tick(
         reached = max(reached, place) if reached else place
     new_keys = tuple(batch.key for batch in wanted if batch.key not in known_keys)
     runs = _runs(wanted, [*known, *new_keys], failed, rewritten)
-    return Tick(new_keys, runs, tuple(differing), reached, len(candidates) - num_seen)
+    left = candidates[num_seen:]
+    leaves_older = watermark is not None and any(batch.order <= watermark.place for batch in left)
+    return Tick(new_keys, runs, tuple(differing), reached, len(left), leaves_older)
 
 
 def _runs(

@@ -12,10 +12,9 @@ import dagster as dg
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.redaction import public_uri
-from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, StoreLocation
 from lance_ops.dagster.landing import LandedBatch, list_landing
-from lance_ops.maintenance import ingested_batches, time_of_ingestion, tokens_of
+from lance_ops.maintenance import ingested_batches, tokens_of
 from lance_ops.maintenance.ingest import RawLimits, failures_of_store, local_path, remote_file_system
 from lance_ops.snapshot import Snapshot
 
@@ -88,9 +87,8 @@ def landed_files(
     else:
         names = DatasetNames(config.name)
         held = ingested_batches(snapshot) if snapshot else {}
-        held_at = time_of_ingestion(snapshot, held) if snapshot and raw.schema_mode is SchemaMode.OVERWRITE else None
         tokens = tokens_of(held)
-        wanted = landing.wanted(raw, instance.get_dynamic_partitions(names.of("batches")), held, held_at)
+        wanted = landing.wanted(raw, instance.get_dynamic_partitions(names.of("batches")), lambda: held)
         asked = (batch.batch_to_request(tokens, raw.changed) for batch in wanted)
         chosen = _first([batch for batch in asked if batch is not None], raw.max_files_per_tick)
         recorded = instance.get_materialized_partitions(names.batches) if tokens else set()
