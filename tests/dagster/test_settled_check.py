@@ -274,15 +274,17 @@ def test_a_batch_whose_backfill_from_the_ui_was_cancelled_is_left_to_a_person(de
 
 
 def test_a_run_of_a_user_s_own_job_is_found_by_what_it_planned(deployment: Deployment) -> None:
-    names, now = deployment.names, datetime.now(UTC)
-    for key, asset in (("a", names.batches), ("b", dg.AssetKey("other"))):
-        run = dg.DagsterRun("mine", tags={"dagster/partition": key}, status=dg.DagsterRunStatus.STARTED)
-        deployment.instance.add_run(run)
-        assert running_batches(deployment.instance, names, ["a", "b"], now) == set() if key == "a" else {"a"}
+    instance, names, known = deployment.instance, deployment.names, ["a", "b", "c"]
+    empty = frozenset[dg.AssetKey]()
+    for key, asset, selected in (("a", names.batches, None), ("b", names.batches, empty), ("c", names.head, None)):
+        of_key, under_way = {"dagster/partition": key}, dg.DagsterRunStatus.STARTED
+        run = dg.DagsterRun("mine", tags=of_key, status=under_way, asset_selection=selected)
+        instance.add_run(run)
+        assert key not in running_batches(instance, names, known, datetime.now(UTC)), "it has not planned anything yet"
         planned = AssetMaterializationPlannedData(asset, partition=key)
         event = DagsterEvent.build_asset_materialization_planned_event("mine", "step", planned)
-        deployment.instance.report_dagster_event(event, run.run_id)
-    assert running_batches(deployment.instance, names, ["a", "b"], now) == {"a"}
+        instance.report_dagster_event(event, run.run_id)
+    assert running_batches(instance, names, known, datetime.now(UTC)) == {"a", "b"}
 
 
 def test_a_retry_that_dagster_announces_and_does_not_start_is_not_waited_for(deployment: Deployment) -> None:
