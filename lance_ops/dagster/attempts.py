@@ -1,7 +1,5 @@
 """Name the work of a step, the same in each attempt, so that a later attempt finds what an earlier one has done.
 
-Tell also whether Dagster has started a failed run again, or may still do so.
-
 A step is attempted again by its own retries, and by a re-execution of a run that did not succeed: Dagster asks for one
 when a run was killed, and people ask for one. A re-execution of a run that succeeded is new work, and so is one with
 another configuration. So is one after a restore or an overwrite that took the work of the earlier attempt out.
@@ -11,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -19,14 +17,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import find_token
 
-__all__ = ["Attempt", "awaits_retry", "first_run", "was_retried"]
-
-_WILL_RETRY_TAG = "dagster/will_retry"
-_RETRY_RUN_TAG = "dagster/auto_retry_run_id"
-_TIME_TO_DECIDE = timedelta(minutes=1)
-"""How long Dagster may take after a failure to store whether it retries the run."""
-_TIME_TO_RETRY = timedelta(minutes=10)
-"""How long Dagster may take after a failure to start the retry that it has promised."""
+__all__ = ["Attempt", "first_run"]
 
 
 @dataclass(frozen=True)
@@ -64,25 +55,6 @@ class Attempt:
 def first_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     """Return the id of the first of the runs that attempted the same work, which may be the run itself."""
     return _runs_of_work(instance, run)[0]
-
-
-def was_retried(run: dg.DagsterRun) -> bool:
-    """Return whether Dagster has started a failed run again."""
-    return _RETRY_RUN_TAG in run.tags
-
-
-def awaits_retry(instance: dg.DagsterInstance, run: dg.DagsterRun, failed_at: datetime, now: datetime) -> bool:
-    """Return whether Dagster has still to say whether it retries a failed run, or to start the promised retry.
-
-    It never starts one whose code location does not load, or whose first run was deleted. So the answer is no when ten
-    minutes have passed: the run has failed.
-    """
-    if was_retried(run):
-        return False
-    promise, waited = run.tags.get(_WILL_RETRY_TAG), now - failed_at
-    if promise is None:
-        return instance.run_retries_enabled and waited < _TIME_TO_DECIDE
-    return promise == "true" and waited < _TIME_TO_RETRY
 
 
 def _runs_of_work(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:

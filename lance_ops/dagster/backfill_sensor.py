@@ -24,6 +24,7 @@ import dagster as dg
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head import INTACT
+from lance_ops.dagster.runs import materializes_any
 
 __all__ = ["build_backfill_sensor"]
 
@@ -116,7 +117,7 @@ def _after_new_runs(instance: dg.DagsterInstance, names: DatasetNames, seen: _Se
     of_others = {
         run.run_id
         for run in found
-        if run.job_name != names.of("ingest") and names.batches in (run.asset_selection or ())
+        if run.job_name != names.of("ingest") and materializes_any(instance, run, [names.batches])
     }
     ingested = [record.run_id for record in records if record.run_id in of_others]
     return _Seen(records[-1].storage_id, ingested[-1] if ingested else seen.unchecked)

@@ -19,7 +19,6 @@ import dagster as dg
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.alerts.alert import Alert
-from lance_ops.dagster.attempts import awaits_retry, was_retried
 from lance_ops.dagster.declaration import AlertEvent, DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, LOOKED
 from lance_ops.dagster.event_log import RecordedEvaluation, newest_evaluation
@@ -32,6 +31,7 @@ from lance_ops.dagster.landing import (
     reported_in_state,
     unsettled_states,
 )
+from lance_ops.dagster.runs import awaits_retry, materializes_any, was_retried
 
 __all__ = ["TOLD_BY_CHECK", "Told", "Watched", "pending_alerts"]
 
@@ -142,15 +142,15 @@ def _failures(
         if run is not None and awaits_retry(instance, run, datetime.fromtimestamp(record.timestamp, UTC), now):
             return  # later failures wait, too, because the position cannot pass this one
         told = replace(told, failure=record.storage_id)
-        concerns = run is not None and not was_retried(run) and _is_of_dataset(run, watched)
+        concerns = run is not None and not was_retried(run) and _is_of_dataset(instance, run, watched)
         event = record.event_log_entry.dagster_event
         message = (event.message if event else "") or "the run failed"
         yield _failure(instance, watched, events, run, message) if run is not None and concerns else None, told
 
 
-def _is_of_dataset(run: dg.DagsterRun, watched: Watched) -> bool:
+def _is_of_dataset(instance: dg.DagsterInstance, run: dg.DagsterRun, watched: Watched) -> bool:
     names = watched.names
-    return run.job_name in watched.jobs or bool({names.head, names.batches} & (run.asset_selection or frozenset()))
+    return run.job_name in watched.jobs or materializes_any(instance, run, [names.head, names.batches])
 
 
 def _failure(

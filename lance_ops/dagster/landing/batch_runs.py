@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from lance_ops.core.records import dataclass
-from lance_ops.dagster.attempts import awaits_retry, was_retried
 from lance_ops.dagster.declaration import DatasetNames
-from lance_ops.dagster.runs import materializes_any, wait_after
+from lance_ops.dagster.runs import awaits_retry, materializes_any, wait_after, was_retried
 
 __all__ = [
     "RANGE_END_TAG",

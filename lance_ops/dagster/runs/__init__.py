@@ -1,8 +1,9 @@
-"""Dagster's runs: which assets a run materializes, and how long a sensor waits after one that failed."""
+"""Dagster's runs: which assets a run materializes, whether Dagster retries it, and how long a sensor then waits."""
 
 from __future__ import annotations
 
 from lance_ops.dagster.runs.assets import materializes_any
 from lance_ops.dagster.runs.pauses import wait_after
+from lance_ops.dagster.runs.retries import awaits_retry, was_retried
 
-__all__ = ["materializes_any", "wait_after"]
+__all__ = ["awaits_retry", "materializes_any", "wait_after", "was_retried"]

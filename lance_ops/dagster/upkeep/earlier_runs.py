@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.core.records import dataclass
-from lance_ops.dagster.attempts import awaits_retry
-from lance_ops.dagster.runs import wait_after
+from lance_ops.dagster.runs import awaits_retry, wait_after
 
 __all__ = ["EarlierRuns"]
 
