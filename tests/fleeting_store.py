@@ -17,28 +17,34 @@ class FleetingStore(MemoryStore):
         self.fleeting: set[str] = set()
         self.lost_with: dict[str, frozenset[str]] = {}
 
+    def child(self, prefix: str) -> FleetingStore:
+        """Return a store that records in the same sets, under the whole paths."""
+        beneath = FleetingStore.__new__(FleetingStore)
+        vars(beneath).update(vars(self), _prefix=self._key(prefix))
+        return beneath
+
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         super().put(path, data, durable=durable)
         if not durable:
-            self.fleeting.add(path)
+            self.fleeting.add(self._key(path))
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         if not durable:
-            self.fleeting.add(path)
+            self.fleeting.add(self._key(path))
         return super().open_writer(path, durable=durable)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         needed = tuple(after)
         outcome = super().put_if_absent(path, data, after=needed)
         if outcome is PutOutcome.CREATED:
-            self.fleeting.difference_update(needed)
-            self.lost_with[path] = frozenset(self.fleeting)
+            self.fleeting.difference_update(map(self._key, needed))
+            self.lost_with[self._key(path)] = frozenset(self.fleeting)
         return outcome
 
     def make_durable(self, *paths: str) -> None:
         super().make_durable(*paths)
-        self.fleeting.difference_update(paths)
+        self.fleeting.difference_update(map(self._key, paths))
 
     def delete(self, path: str) -> None:
         super().delete(path)
-        self.fleeting.discard(path)
+        self.fleeting.discard(self._key(path))

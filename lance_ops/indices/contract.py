@@ -2,7 +2,8 @@
 
 An index type is a frozen dataclass whose fields are its parameters; `ALL_INDEX_TYPES` holds one of each with the
 defaults. The files of an index are in a directory of their own, which is the root of the store given here. They never
-change: remap and merge write a new index into another directory.
+change: remap and merge write a new index into another directory. No write is synced: the commit that brings the index
+in syncs its files.
 
 The metadata's fragment bitmap, not the files, says which fragments an index covers. The files may hold rows of other
 fragments, for example after the column was rewritten there. A loaded index neither returns nor copies such rows.
@@ -157,10 +158,7 @@ class LoadedIndex(ABC, Generic[Q]):
 
     @abstractmethod
     def remap(self, address_map: RowAddressMap, store_out: Store) -> tuple[IndexFile, ...]:
-        """Write this index with the new addresses of its rows, without deleted rows.
-
-        The files need not be durable before the commit.
-        """
+        """Write this index with the new addresses of its rows, without deleted rows."""
 
     @abstractmethod
     def merge(

@@ -103,10 +103,10 @@ class DistributedIndexType(IndexType[Q]):
 
     @abstractmethod
     def assemble(
-        self, partials: Sequence[PartialIndex], field: Field, scratch: Store, store: Store, *, durable: bool = True
+        self, partials: Sequence[PartialIndex], field: Field, scratch: Store, store: Store
     ) -> tuple[IndexFile, ...]:
         """Write the index of the partials: of those that `merge_partials` returned, if there were shares.
 
         They come in the order of the tasks, and their files may be gone afterwards. A failure leaves no file of the
-        index behind. `durable` is as for `Store.put`.
+        index behind. Nothing is synced.
         """

@@ -75,7 +75,7 @@ def test_runs_that_do_not_follow_each_other_are_not_joined() -> None:
     scratch, store = MemoryStore(), MemoryStore()
     runs = [run_of(scratch, [2, 3]), run_of(scratch, [1])]
     with pytest.raises(CorruptFile, match="do not follow each other"):
-        join_runs(runs, pa.int64(), PAGE_ROWS, scratch, store, durable=True)
+        join_runs(runs, pa.int64(), PAGE_ROWS, scratch, store)
     assert not list(store.list())
 
 

@@ -100,9 +100,9 @@ class BTree(DistributedIndexType[BTreeQuery]):
         return merge_runs(share, field.arrow_type, self.page_rows, scratch)
 
     def assemble(
-        self, partials: Sequence[PartialIndex], field: Field, scratch: Store, store: Store, *, durable: bool = True
+        self, partials: Sequence[PartialIndex], field: Field, scratch: Store, store: Store
     ) -> tuple[IndexFile, ...]:
-        return join_runs(partials, field.arrow_type, self.page_rows, scratch, store, durable)
+        return join_runs(partials, field.arrow_type, self.page_rows, scratch, store)
 
     def _load(self, store: Store, metadata: IndexMetadata) -> BTreeIndex:
         return BTreeIndex(store, metadata, self.sort_bytes)

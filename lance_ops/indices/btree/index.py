@@ -136,10 +136,8 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         if not address_map.loses_rows:
             with suppress(NotCopied):
                 lookup = self._lookup_file.verifying().whole()
-                return copy_pages(self._page_data, lookup, self._remapped_ids(address_map), store_out, durable=False)
-        return write_pages(
-            self.remapped_rows(address_map), self.value_type, self._pages.page_rows, store_out, durable=False
-        )
+                return copy_pages(self._page_data, lookup, self._remapped_ids(address_map), store_out)
+        return write_pages(self.remapped_rows(address_map), self.value_type, self._pages.page_rows, store_out)
 
     def merge(
         self,

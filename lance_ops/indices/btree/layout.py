@@ -61,43 +61,40 @@ class NotCopied(Exception):
 
 
 def write_pages(
-    rows: Iterable[pa.RecordBatch], value_type: pa.DataType, page_rows: int, store: Store, *, durable: bool = True
+    rows: Iterable[pa.RecordBatch], value_type: pa.DataType, page_rows: int, store: Store
 ) -> tuple[IndexFile, ...]:
-    """Write an index from sorted rows of page_data; a failure leaves no file behind.
-
-    `durable` is as for `Store.put`.
-    """
+    """Write an index from sorted rows of page_data; a failure leaves no file behind."""
     pages = PageStatistics(value_type, page_rows)
-    with new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
+    with new_file(store, PAGE_DATA, data_schema(value_type)) as writer:
         for batch in rows:
             writer.write_batch(pages.record(batch))
         with finished_beside(writer):
-            lookup = write_lookup(pages.lookup(), store, durable=durable)
+            lookup = write_lookup(pages.lookup(), store)
     return written(writer), lookup
 
 
-def write_lookup(lookup: pa.RecordBatch, store: Store, *, durable: bool) -> IndexFile:
+def write_lookup(lookup: pa.RecordBatch, store: Store) -> IndexFile:
     """Write page_lookup; a failure leaves no file behind."""
-    with new_file(store, PAGE_LOOKUP, lookup.schema, durable) as writer:
+    with new_file(store, PAGE_LOOKUP, lookup.schema) as writer:
         writer.write_batch(lookup)
     return written(writer)
 
 
 def copy_pages(
-    data: FileReader, lookup: pa.Buffer, ids: Iterable[pa.RecordBatch], store: Store, *, durable: bool = True
+    data: FileReader, lookup: pa.Buffer, ids: Iterable[pa.RecordBatch], store: Store
 ) -> tuple[IndexFile, ...]:
     """Write the index of the same values with other `ids`: copy the values' pages and the lookup.
 
     `ids` holds one address for each value. Raises `NotCopied` if the pages cannot be copied or should be encoded anew.
     A failure leaves no file behind.
     """
-    with new_file(store, PAGE_DATA, data_schema(data.schema.field(VALUES).arrow_type), durable) as writer:
+    with new_file(store, PAGE_DATA, data_schema(data.schema.field(VALUES).arrow_type)) as writer:
         if not writer.copy_column(VALUES, data):
             raise NotCopied
         for batch in ids:
             writer.write_batch(batch)
         with finished_beside(writer), deleted_on_failure(store, PAGE_LOOKUP):
-            store.put(PAGE_LOOKUP, lookup, durable=durable)
+            store.put(PAGE_LOOKUP, lookup, durable=False)
     return written(writer), IndexFile(PAGE_LOOKUP, lookup.size)
 
 
@@ -195,12 +192,12 @@ def finished_beside(writer: FileWriter) -> Iterator[None]:
 
 
 @contextmanager
-def new_file(store: Store, path: str, schema: pa.Schema, durable: bool) -> Iterator[FileWriter]:
-    """Open a new file for the block and finish it at its end; delete it if the block fails."""
+def new_file(store: Store, path: str, schema: pa.Schema) -> Iterator[FileWriter]:
+    """Open a new file for the block and finish it at its end; delete it if the block fails. Nothing is synced."""
     # the file may exist after a failure: the store may have stored it although its answer was lost
     with (
         deleted_on_failure(store, path),
-        FileWriter(store, path, Schema.from_arrow(schema), durable=durable) as writer,
+        FileWriter(store, path, Schema.from_arrow(schema), durable=False) as writer,
     ):
         yield writer
 

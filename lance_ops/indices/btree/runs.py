@@ -53,7 +53,7 @@ _LEAST_BLOCK_ROWS, _MOST_BLOCK_ROWS = 256, 1 << 16
 def write_run(rows: Iterable[pa.RecordBatch], value_type: pa.DataType, page_rows: int, scratch: Store) -> PartialIndex:
     """Write sorted rows of page_data as a run under a new name; a failure leaves no file behind."""
     pages, size_bytes, path = PageStatistics(value_type, page_rows), 0, f"{uuid.uuid4()}.lance"
-    with new_file(scratch, path, data_schema(value_type), durable=False) as writer:
+    with new_file(scratch, path, data_schema(value_type)) as writer:
         for batch in rows:
             size_bytes += batch.nbytes
             writer.write_batch(pages.record(batch))
@@ -89,14 +89,14 @@ def merge_runs(share: MergeShare, value_type: pa.DataType, page_rows: int, scrat
 
 
 def join_runs(
-    runs: Sequence[PartialIndex], value_type: pa.DataType, page_rows: int, scratch: Store, store: Store, durable: bool
+    runs: Sequence[PartialIndex], value_type: pa.DataType, page_rows: int, scratch: Store, store: Store
 ) -> tuple[IndexFile, ...]:
     """Write the index whose parts are these runs: copy their pages, and delete each run then.
 
     A failure leaves no file of the index behind.
     """
     num_rows = sum(run.num_rows for run in runs)
-    with new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
+    with new_file(store, PAGE_DATA, data_schema(value_type)) as writer:
         for run in runs:
             if run.num_rows:
                 writer.append_file(FileReader(scratch, run.path, verifies=True))
@@ -109,7 +109,7 @@ def join_runs(
         mins, maxs = (pa.concat_arrays([empty, *(run.summary.column(name) for run in runs)]) for name in (MIN, MAX))
         num_nulls = sum(int(numbers_of(run.summary.column(NULL_COUNT)).sum()) for run in runs)
         lookup = lookup_of(mins, maxs, num_nulls, num_rows, page_rows)
-        return written(writer), write_lookup(lookup, store, durable=durable)
+        return written(writer), write_lookup(lookup, store)
 
 
 def _sample(run: PartialIndex, page_rows: int) -> RunSample:

@@ -112,15 +112,9 @@ class ZoneMap(DistributedIndexType[ZoneMapQuery]):
         return to_partial(remapped_zones(kept_zones(zones, start, stop, segment.fragments), moves))
 
     def assemble(
-        self,
-        partials: Sequence[PartialIndex],
-        field: Field,
-        scratch: Store,
-        store: Store,
-        *,
-        durable: bool = True,
+        self, partials: Sequence[PartialIndex], field: Field, scratch: Store, store: Store
     ) -> tuple[IndexFile, ...]:
-        return write_zones(joined_table_of(partials, field.arrow_type, self.rows_per_zone), store, durable=durable)
+        return write_zones(joined_table_of(partials, field.arrow_type, self.rows_per_zone), store)
 
     def _load(self, store: Store, metadata: IndexMetadata) -> ZoneMapIndex:
         return ZoneMapIndex(store, metadata)

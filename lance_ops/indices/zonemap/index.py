@@ -72,7 +72,7 @@ class ZoneMapIndex(LoadedIndex[ZoneMapQuery]):
         A zone that the rewrite cut in two keeps its bounds on both sides, so they may be wider than the values.
         """
         moved = remapped_zones(self.zones.of_fragments(self.fragments), address_map)
-        return write_zones(joined_table(moved), store_out, durable=False)
+        return write_zones(joined_table(moved), store_out)
 
     def merge(
         self,

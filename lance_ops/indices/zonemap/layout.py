@@ -193,11 +193,11 @@ class ZoneTable:
         return ZoneTable(self.rows.take(array_of_numbers(order)), self.nulls, self.rows_per_zone)
 
 
-def write_zones(table: ZoneTable, store: Store, *, durable: bool = True) -> tuple[IndexFile, ...]:
-    """Write the file of an index; a failure leaves no file behind. `durable` is as for `Store.put`."""
+def write_zones(table: ZoneTable, store: Store) -> tuple[IndexFile, ...]:
+    """Write the file of an index; a failure leaves no file behind. It is not synced."""
     schema = Schema.from_arrow(table.rows.schema.with_metadata({_ROWS_PER_ZONE: str(table.rows_per_zone)}))
     try:
-        with FileWriter(store, ZONEMAP, schema, durable=durable) as writer:
+        with FileWriter(store, ZONEMAP, schema, durable=False) as writer:
             writer.write_batch(table.rows)
             if table.nulls is not None:
                 buffer = writer.add_global_buffer(encode_address_tree(table.nulls))

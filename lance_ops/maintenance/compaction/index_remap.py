@@ -116,5 +116,5 @@ class IndexRemap(Abandonable):
         return rewritten
 
     def _files_of(self, segments: Iterable[RewrittenIndex]) -> PendingFiles:
-        """Return the files of remapped segments: `Index.remap` may leave them unsynced."""
+        """Return the files of remapped segments, which nobody has synced yet."""
         return PendingFiles.at(self._store, (path for segment in segments for path in segment.paths()), durable=False)

@@ -23,7 +23,7 @@ def remap_segment(
     runner: Runner | None = None,
     sizes: TaskSizes | None = None,
 ) -> tuple[IndexFile, ...]:
-    """Write the remapped segment; its files need not be durable before the commit.
+    """Write the remapped segment; its files are not synced.
 
     Tasks of the runner do the work if it is large; without one, this process does it.
     """
@@ -34,5 +34,5 @@ def remap_segment(
         if size >= sizes.least_remap_bytes:
             build = TaskBuild(snapshot, kind, field, runner, sizes, "remap index of")
             tasks = [*build.plan_entries(index, Copying(moves=moves), build.task_bytes(size))]
-            return build.run(tasks, store_out, durable=False)
+            return build.run(tasks, store_out)
     return index.remap(moves, store_out)

@@ -34,10 +34,10 @@ def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[Index
     of it is of use, and what `transactions.commit` does; then its files are deleted, unless the outcome is unknown.
     """
     while True:
-        pending = PendingFiles.at(snapshot.store, new.paths())
+        pending = PendingFiles.at(snapshot.store, new.paths(), durable=False)
         with pending.abandoned_unless_committed():
             try:
-                return commit_operation(snapshot, CreateIndex((new,), replaced))
+                return commit_operation(snapshot, CreateIndex((new,), replaced), pending=pending.kept_on_failure())
             except RetryableConflict:
                 followed = _follow(snapshot, new)
                 if followed is None:

@@ -142,9 +142,7 @@ class TaskBuild:
             weight = size * (stop - start) // num_entries
             yield EntriesTask(reference, self.kind, segment, start, stop, copying, self.scratch, weight)
 
-    def run(
-        self, tasks: Sequence[RowsTask | EntriesTask], store_out: Store, *, durable: bool = True
-    ) -> tuple[IndexFile, ...]:
+    def run(self, tasks: Sequence[RowsTask | EntriesTask], store_out: Store) -> tuple[IndexFile, ...]:
         """Run the tasks, merge what they wrote, and write the index; a failure leaves no file behind."""
         with self._scratch() as scratch:
             discard = partial(_discard, scratch)
@@ -159,7 +157,7 @@ class TaskBuild:
                 ]
                 job = self._job(f"{self.verb}, merge", tuple(share.num_rows for share in shares), "rows")
                 partials = self.runner.map(execute_merge, merges, job, discard)
-            return self.kind.assemble(partials, self.column, scratch, store_out, durable=durable)
+            return self.kind.assemble(partials, self.column, scratch, store_out)
 
     def _rows_per_share(self, partials: Sequence[PartialIndex]) -> int:
         num_rows, size = sum(each.num_rows for each in partials), sum(each.decoded_bytes for each in partials)
