@@ -52,7 +52,9 @@ def announced_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[N
     path = f"{REMOVALS_DIR}/{uuid.uuid4()}.json"
     note = PendingFiles.at(snapshot.store, [path])
     with note.abandoned_unless_committed():
-        snapshot.store.put(path, json.dumps(versions).encode())
+        # It need not survive a power cut, which ends this clean-up: manifests go before files, so each version whose
+        # manifest is left has its files.
+        snapshot.store.put(path, json.dumps(versions).encode(), durable=False)
         yield
     note.abandon()
 

@@ -4,6 +4,7 @@
     _lance_ops/pins/{version}-later-{uuid}      it keeps the version and all later ones
 
 The operation writes the pin first and then checks that no clean-up removes the version; see `announced_removals`.
+No pin needs to survive a power cut: a cut ends the operation, and work that is begun again writes new pins.
 Work that can be begun again after a crash has an id, which its pins have before their UUID.
 """
 
@@ -100,7 +101,7 @@ def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[No
     path = _new_pin(snapshot.version)
     pin = PendingFiles.at(snapshot.store, [path])
     with pin.abandoned_unless_committed():
-        snapshot.store.put(path, b"")
+        snapshot.store.put(path, b"", durable=False)
         if looks_for_version:
             check_version_is_kept(snapshot)
         else:
@@ -132,7 +133,7 @@ def pinned_with_later(snapshot: Snapshot) -> Iterator[None]:
     path = _new_pin(snapshot.version, _LATER)
     pin = PendingFiles.at(snapshot.store, [path])
     try:
-        snapshot.store.put(path, b"")
+        snapshot.store.put(path, b"", durable=False)
         check_version_is_kept(snapshot)
         yield
     finally:
