@@ -8,13 +8,13 @@ and an unknown outcome are values. A commit that raises has written nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.records import dataclass
 
 __all__ = ["Abandoned", "CommitOutcome", "Committed", "Committer", "Conflict", "Unknown"]
@@ -146,6 +146,16 @@ class Committer(ABC):
     @abstractmethod
     def remove(self, version: int) -> None:
         """Remove a version; clean-up does this last. Never the newest: a stale writer could then commit it again."""
+
+    def remove_several(self, versions: Sequence[int]) -> set[int]:
+        """Remove versions as `remove` does; return those that the store failed to remove, which may still exist."""
+        failed = set()
+        for version in versions:
+            try:
+                self.remove(version)
+            except StoreError:
+                failed.add(version)
+        return failed
 
     def withdraw(self, version: int) -> None:
         """Undo a commit of ours, so that the version can be made again; only before anyone can have built on it."""

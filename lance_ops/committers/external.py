@@ -12,7 +12,7 @@ The staged name is unique and the bytes identify a commit: a row with our staged
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -21,7 +21,13 @@ from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, C
 from lance_ops.committers.create_retries import CREATE_RETRIES, CreateRetries
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore
 from lance_ops.committers.put_if_absent import check_version
-from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
+from lance_ops.committers.versions_directory import (
+    VersionNames,
+    delete_manifests,
+    list_newest,
+    list_versions,
+    manifest_path,
+)
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, StoreError, VersionNotFound, WriteRefused
 from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, parse_manifest_name
 from lance_ops.store import Store
@@ -140,6 +146,9 @@ class ExternalManifestCommitter(Committer):
 
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
+
+    def remove_several(self, versions: Sequence[int]) -> set[int]:
+        return delete_manifests(self._store, {self.location(version): version for version in versions})
 
     def withdraw(self, version: int) -> None:
         self.remove(version)

@@ -7,7 +7,7 @@ store the conditional create still decides, so a lock that fails to exclude a wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeAlias
@@ -97,6 +97,9 @@ class LockedCommitter(Committer):
 
     def remove(self, version: int) -> None:
         self.unlocked.remove(version)
+
+    def remove_several(self, versions: Sequence[int]) -> set[int]:
+        return self.unlocked.remove_several(versions)
 
     def withdraw(self, version: int) -> None:
         self.unlocked.withdraw(version)

@@ -6,7 +6,7 @@ The bytes identify a commit: a writer that reads its own bytes back has made the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import islice
@@ -19,7 +19,13 @@ from lance_ops.committers.known_manifests import KNOWN_MANIFESTS, is_digest
 from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
 from lance_ops.committers.recently_empty import RECENTLY_EMPTY
 from lance_ops.committers.version_hint import newest_by_hint, uses_version_hint, write_hint
-from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
+from lance_ops.committers.versions_directory import (
+    VersionNames,
+    delete_manifests,
+    list_newest,
+    list_versions,
+    manifest_path,
+)
 from lance_ops.core.errors import (
     InvalidInput,
     LanceOpsError,
@@ -217,6 +223,9 @@ class PutIfAbsentCommitter(Committer):
 
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
+
+    def remove_several(self, versions: Sequence[int]) -> set[int]:
+        return delete_manifests(self._store, {self.location(version): version for version in versions})
 
     def _put_exclusively(
         self,

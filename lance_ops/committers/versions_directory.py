@@ -24,6 +24,7 @@ from lance_ops.store import Store
 
 __all__ = [
     "VersionNames",
+    "delete_manifests",
     "detached_among",
     "list_detached",
     "list_newest",
@@ -80,6 +81,16 @@ def list_newest(store: Store) -> VersionNames:
     if not _is_v2(newest):
         newest = min((name for name in names if _is_v2(name)), default="")
     return _parse(store, dict.fromkeys([newest, *(name for name in names if len(name) != _V2_LENGTH)]))
+
+
+def delete_manifests(store: Store, versions: Mapping[str, int]) -> set[int]:
+    """Delete manifests, given the version of each path; return the versions whose manifests the store failed to delete.
+
+    One request deletes as many as the store takes.
+    """
+    paths, size = [*versions], store.deleted_at_once
+    failed = set().union(*(store.delete_several(paths[at : at + size]) for at in range(0, len(paths), size)))
+    return {versions[path] for path in failed}
 
 
 def migrate_to_v2(store: Store) -> None:

@@ -45,6 +45,17 @@ def test_every_handle_reads_committed_versions_unchanged(new_committer: NewCommi
         assert not committer.exists(13)
 
 
+def test_several_versions_are_removed_by_one_call(new_committer: NewCommitter) -> None:
+    committer = new_committer()
+    for version in range(1, 7):
+        committer.commit(version, b"%d" % version)
+    committer.remove(4)
+
+    assert committer.remove_several([2, 4, 5]) == set()
+    assert new_committer().versions() == [1, 3, 6]
+    assert committer.remove_several([]) == set()
+
+
 def test_several_versions_are_read_without_those_that_were_removed(new_committer: NewCommitter) -> None:
     committer = new_committer()
     written = {version: b"%d" % version * (1 if version % 2 else 20_000) for version in range(1, 7)}

@@ -259,6 +259,9 @@ def test_threads_write_deletion_files_where_the_first_ones_are_slow(
 BY_VERSIONS: dict[str, tuple[Verb, str]] = {
     "open": (lambda uri, _: lance_ops.dataset(uri).schema, "constant"),
     "open a numbered version": (lambda uri, _: lance_ops.dataset(uri, version=3).schema, "constant"),
+    "scan": (lambda uri, _: lance_ops.dataset(uri).to_table(), "constant"),
+    "filter": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="v > 2"), "constant"),
+    "look-up": (lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 5"), "constant"),
     "append": (lambda uri, _: lance_ops.dataset(uri).insert(_table(1)), "constant"),
     "take": (lambda uri, _: lance_ops.dataset(uri).take([5]), "constant"),
     "delete": (lambda uri, _: lance_ops.dataset(uri).delete("id = 5"), "constant"),
@@ -271,7 +274,8 @@ BY_VERSIONS: dict[str, tuple[Verb, str]] = {
 def test_calls_grow_with_the_versions_as_stated(verb: str, uris: Iterator[str], counts: Counter[str]) -> None:
     def make(versions: int) -> str:
         dataset = lance_ops.write_dataset(_table(1), next(uris))
-        for number in range(versions - 1):
+        dataset.create_scalar_index("id", "BTREE")
+        for number in range(versions - 2):
             dataset.update_config({"number": str(number)})
         return dataset.uri
 
@@ -320,6 +324,25 @@ def test_clean_up_lists_the_versions_equally_often_however_many_there_are(
         assert dataset.cleanup_old_versions(timedelta(0)).old_versions == versions - 1
         listings.append(counts["_versions"])
     assert listings[0] == listings[1] == listings[2] > 0, listings
+
+
+def test_clean_up_removes_many_manifests_by_one_request(
+    uris: Iterator[str], counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = lance_ops.write_dataset(_table(1), next(uris))
+    for number in range(9):
+        dataset.update_config({"number": str(number)})
+    delete_several = MemoryStore.delete_several
+
+    def counting(store: MemoryStore, paths: Sequence[str]) -> set[str]:
+        counts["requests"] += any(path.startswith("_versions/") for path in paths)
+        return delete_several(store, paths)
+
+    monkeypatch.setattr(MemoryStore, "reads_in_place", False)
+    monkeypatch.setattr(MemoryStore, "deleted_at_once", 100)
+    monkeypatch.setattr(MemoryStore, "delete_several", counting)
+    assert dataset.cleanup_old_versions(timedelta(0)).old_versions == 9
+    assert counts["requests"] == 1
 
 
 @pytest.mark.parametrize("tokens", [0, 1])

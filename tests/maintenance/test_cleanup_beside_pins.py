@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -63,13 +63,13 @@ def test_a_commit_during_the_removal_holds_up_no_file(
 def test_versions_after_one_that_is_pinned_during_their_removal_are_put_back(
     compacted: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove = PutIfAbsentCommitter.remove
+    remove = PutIfAbsentCommitter.remove_several
 
-    def after_a_pin(self: PutIfAbsentCommitter, version: int) -> None:
+    def after_a_pin(self: PutIfAbsentCommitter, versions: Sequence[int]) -> set[int]:
         compacted.snapshot.store.put(f"{PINS_DIR}/2-later-0", b"")
-        remove(self, version)
+        return remove(self, versions)
 
-    monkeypatch.setattr(PutIfAbsentCommitter, "remove", after_a_pin)
+    monkeypatch.setattr(PutIfAbsentCommitter, "remove_several", after_a_pin)
     compacted.cleanup_old_versions(retain_versions=1)
     assert [version["version"] for version in compacted.versions()] == list(range(2, compacted.version + 1))
     lance_ops.dataset(compacted.uri, version=3).validate()

@@ -1,7 +1,7 @@
 """Clean-up beside concurrent tags, pins, restores, ingestion and other clean-ups: nothing is lost or ingested twice."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,15 +34,21 @@ NOW = timedelta(0)
 
 
 def doing_first(monkeypatch: pytest.MonkeyPatch, version: int, action: Callable[[], object]) -> None:
-    """Run an action just before clean-up removes a version."""
-    remove = PutIfAbsentCommitter.remove
+    """Run an action just before clean-up removes a version, which stays if the action raises `StoreError`."""
+    remove = PutIfAbsentCommitter.remove_several
 
-    def after_action(self: PutIfAbsentCommitter, removed: int) -> None:
-        if removed == version:
-            action()
-        remove(self, removed)
+    def after_action(self: PutIfAbsentCommitter, removed: Sequence[int]) -> set[int]:
+        failed = set()
+        for each in removed:
+            try:
+                if each == version:
+                    action()
+                failed |= remove(self, [each])
+            except StoreError:
+                failed.add(each)
+        return failed
 
-    monkeypatch.setattr(PutIfAbsentCommitter, "remove", after_action)
+    monkeypatch.setattr(PutIfAbsentCommitter, "remove_several", after_action)
 
 
 def test_a_version_tagged_during_its_removal_is_put_back_with_its_files(
@@ -436,18 +442,17 @@ def test_concurrent_clean_ups_keep_the_files_of_a_version_put_back(
     dataset.optimize.compact_files()
     snapshot = lance_ops.dataset(dataset.uri).snapshot
     early = plan_cleanup(snapshot, CleanupOptions(NOW))
-    remove = PutIfAbsentCommitter.remove
+    remove = PutIfAbsentCommitter.remove_several
 
-    def with_others(self: PutIfAbsentCommitter, version: int) -> None:
-        if version == 2:
-            create_tag(snapshot.store, "late", 2, 0)
-        if version == 3:
-            monkeypatch.setattr(PutIfAbsentCommitter, "remove", remove)
-            options = CleanupOptions(NOW, error_if_tagged_old_versions=False)
-            execute(snapshot, early if planned == "before" else plan_cleanup(snapshot, options))
-        remove(self, version)
+    def with_others(self: PutIfAbsentCommitter, versions: Sequence[int]) -> set[int]:
+        create_tag(snapshot.store, "late", 2, 0)
+        assert versions[:2] == [1, 2] and not remove(self, [1, 2])
+        monkeypatch.setattr(PutIfAbsentCommitter, "remove_several", remove)
+        options = CleanupOptions(NOW, error_if_tagged_old_versions=False)
+        execute(snapshot, early if planned == "before" else plan_cleanup(snapshot, options))
+        return remove(self, versions[2:])
 
-    monkeypatch.setattr(PutIfAbsentCommitter, "remove", with_others)
+    monkeypatch.setattr(PutIfAbsentCommitter, "remove_several", with_others)
     dataset.cleanup_old_versions(NOW)
 
     kept = lance_ops.dataset(dataset.uri, version="late")

@@ -190,13 +190,17 @@ def _remove_several(
 
     def remove(part: Sequence[int]) -> list[bool]:
         pace.wait()
-        return [_is_removed(snapshot.committer, version) for version in part]
+        failed = set(part)
+        with suppress(StoreError):
+            failed = snapshot.committer.remove_several(part)
+        return [version not in failed or _is_gone(snapshot.committer, version) for version in part]
 
     if snapshot.store.reads_in_place and not pace.is_set:
         outcomes = delete_in_place(remove, versions, pace, at_once)
     else:
-        workers = 1 if pace.is_set else min(at_once, len(versions))
-        outcomes = map_ordered(remove, cut(versions, 1), workers, workers)
+        parts = cut(versions, 1 if pace.is_set else snapshot.store.deleted_at_once)
+        workers = 1 if pace.is_set else min(at_once, len(parts))
+        outcomes = map_ordered(remove, parts, workers, workers)
     return dict(zip(versions, chain.from_iterable(outcomes), strict=True))
 
 
@@ -297,11 +301,8 @@ def _read_if_exists(snapshot: Snapshot, version: int) -> OldVersion | None:
     return None
 
 
-def _is_removed(committer: Committer, version: int) -> bool:
-    """Remove a version; return whether it certainly does not exist any more."""
-    with suppress(StoreError):
-        committer.remove(version)
-        return True
+def _is_gone(committer: Committer, version: int) -> bool:
+    """Return whether a version certainly does not exist any more."""
     with suppress(StoreError):
         return not committer.exists(version)
     return False
