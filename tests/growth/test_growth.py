@@ -46,6 +46,7 @@ def _long(fragments: int) -> pa.Table:
 def _write_wide(uri: str, fragments: int, columns: int) -> None:
     for mode in ("create", "append")[:fragments]:
         lance_ops.write_dataset(_wide(columns), uri, mode=mode)
+    lance_ops.dataset(uri).create_scalar_index("c4", "BTREE")
 
 
 def _write_fragmented(uri: str, deletions: bool, fragments: int) -> None:
@@ -57,7 +58,8 @@ def _write_fragmented(uri: str, deletions: bool, fragments: int) -> None:
 
 def _write_versions(uri: str, versions: int) -> None:
     dataset = lance_ops.write_dataset(_long(1), uri)
-    for number in range(versions - 1):
+    dataset.create_scalar_index("id", "BTREE")
+    for number in range(versions - 2):
         dataset.update_config({"number": str(number)})
 
 
@@ -112,10 +114,12 @@ BY_COLUMNS: dict[str, Verb] = {
     "scan of one column": lambda uri, _: lance_ops.dataset(uri).to_table(columns=["c5"]),
     "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="c3 = 5"),
     "take": lambda uri, _: lance_ops.dataset(uri).take([1, 5]),
+    "look-up": lambda uri, _: lance_ops.dataset(uri).to_table(filter="c4 = 5"),
     "append": lambda uri, size: lance_ops.dataset(uri).insert(_wide(size)),
     "delete": lambda uri, _: lance_ops.dataset(uri).delete("c1 = 3"),
     "update": lambda uri, _: lance_ops.dataset(uri).update({"c1": "7"}, where="c2 = 5"),
     "compact": lambda uri, _: lance_ops.dataset(uri).optimize.compact_files(),
+    "clean-up": lambda uri, _: lance_ops.dataset(uri).cleanup_old_versions(timedelta(0)),
 }
 
 
@@ -280,6 +284,9 @@ def test_a_take_checks_its_rows_all_at_once(as_given: Callable[[np.ndarray], obj
 BY_VERSIONS: dict[str, Verb] = {
     "open": lambda uri, _: lance_ops.dataset(uri).schema,
     "open a numbered version": lambda uri, _: lance_ops.dataset(uri, version=3).schema,
+    "scan": lambda uri, _: lance_ops.dataset(uri).to_table(),
+    "filter": lambda uri, _: lance_ops.dataset(uri).to_table(filter="v > 2"),
+    "look-up": lambda uri, _: lance_ops.dataset(uri).to_table(filter="id = 5"),
     "append": lambda uri, _: lance_ops.dataset(uri).insert(_long(1)),
     "take": lambda uri, _: lance_ops.dataset(uri).take([5]),
     "versions": lambda uri, _: lance_ops.dataset(uri).versions(),
