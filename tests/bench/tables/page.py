@@ -1,4 +1,4 @@
-"""The page of results in Markdown: what is below 1.0 first, then means, the cost of growth, and all cases."""
+"""The page of results in Markdown: what misses its goal first, then means, the cost of growth, and all cases."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from tests.bench.tables.growth import lines_of
 __all__ = ["page"]
 
 _WALL, _CPU = "seconds", "cpu_seconds"
+
+_MOST_FOR_A_FRAGMENT = 1e-4
+"""The seconds below which one more fragment is to cost."""
+
+_APPENDS_SYNC = """\
+An append of ours waits for the disk twice, so that a power cut loses none of it. An append of pylance does not wait.\
+"""
 
 _PREFACE = """\
 # Benchmarks of tables
@@ -45,7 +52,7 @@ def page(run: Run) -> str:
     measured = [cell for cell in run.cells if cell.ratio(OWN_FILES) is not None]
     rows = f"{1_000_000 * float(run.setting['scale']):,.0f}"
     lines = [_PREFACE.format(rows=rows), " · ".join(f"{name}: {value}" for name, value in run.setting.items()), ""]
-    lines += ["## Below 1.0", "", *_below(measured), *_unmeasured(run.cells), ""]
+    lines += ["## Below 1.0", "", *_below(measured), *_unmeasured(run.cells), *_costly_fragments(measured), ""]
     lines += ["## Geometric means", "", *_means(measured), ""]
     lines += ["## One more fragment, column or version", "", *_growth(measured), ""]
     lines += ["## Ratios", "", *_ratios(measured), "## All cases", "", *_all_cases(measured), ""]
@@ -64,12 +71,25 @@ def _below(cells: Sequence[Cell]) -> Iterator[str]:
     if by_cpu:
         listed = ", ".join(f"`{case}` {short(ratio)}" for ratio, case in by_cpu)
         yield from ("", f"By CPU time only: {listed}.")
+    if any(case_named(cell.case).verb.name == "append" for cell in slower):
+        yield from ("", _APPENDS_SYNC)
 
 
 def _unmeasured(cells: Iterable[Cell]) -> Iterator[str]:
     for cell in cells:
         for subject, error in cell.errors.items():
             yield from ("", f"Not measured: `{cell.case}`, {subject}: {first_line(error)}")
+
+
+def _costly_fragments(cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield the verbs for which one more fragment costs too much, the costliest first."""
+    lines = (line for line in lines_of(cells) if line.case.table.axis == "fragments")
+    costly = [line for line in lines if line.slope("ours") >= _MOST_FOR_A_FRAGMENT]
+    if costly:
+        yield from ("", f"One more fragment costs {1e3 * _MOST_FOR_A_FRAGMENT:g} ms or more:", "")
+    for line in sorted(costly, key=lambda line: -line.slope("ours")):
+        ours, theirs = (f"{1e3 * line.slope(subject):.4f} ms" for subject in ("ours", "pylance"))
+        yield f"- `{line.name}`: **{ours}**, pylance {theirs}"
 
 
 def _means(cells: Sequence[Cell]) -> Iterator[str]:
