@@ -147,18 +147,23 @@ _WRITES = "t(), lance_ops.write_dataset(t().to_table(), t().uri + '-copy')"
             (*_UNNEEDED_BY_READERS, "core.predicate.sql", "indices.btree", "transactions.operations", *_READERS),
             180,
         ),
-        ("t().to_table()", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 285),
-        ("t().take([3, 5])", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 285),
-        ("t().count_rows('id = 7')", (*_UNNEEDED_BY_READERS, "core.predicate.arrow", "store.remote"), 305),
+        ("t().to_table()", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 277),
+        ("t().take([3, 5])", (*_UNNEEDED_BY_READERS, "core.predicate.sql", "store.remote"), 272),
+        ("t().count_rows('id = 7')", (*_UNNEEDED_BY_READERS, "core.predicate.arrow", "store.remote"), 299),
         (
             _APPENDS,
             (
                 *("changing.deletion", "maintenance.cleanup.cleanup", "refs", *_READERS),
+                *("maintenance.cleanup.auto_cleanup", "transactions.conflicts", "transactions.operations.rewrite"),
                 *("encodings.choosing.choose", "file.reader", "file.v2_1.page_encoder", "file.v2_1.layouts.mini_block"),
             ),
-            285,
+            262,
         ),
-        (_WRITES, ("changing", "maintenance.repair", "maintenance.verification", "file.v2_0"), 350),
+        (
+            _WRITES,
+            ("changing", "maintenance.repair", "maintenance.verification", "file.v2_0", "transactions.conflicts"),
+            325,
+        ),
     ],
 )
 def test_a_cold_process_loads_only_the_modules_that_its_path_needs(

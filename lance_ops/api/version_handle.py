@@ -72,4 +72,5 @@ class Handle:
         """
         before = self._snapshot.version
         self._move(snapshot)
-        cleanup.clean_up_if_due(before, snapshot)
+        if snapshot.has_auto_cleanup:
+            cleanup.clean_up_if_due(before, snapshot)

@@ -128,5 +128,6 @@ def write_version(
         writing.check_stable_row_ids(existing)
     existing = existing.with_commit_lock(lock).with_session(session)
     made = write_onto(existing, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)
-    cleanup.clean_up_if_due(existing.version, made)
+    if made.has_auto_cleanup:
+        cleanup.clean_up_if_due(existing.version, made)
     return made

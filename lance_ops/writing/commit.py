@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from lance_ops import transactions
 from lance_ops.committers import DatasetRoot
 from lance_ops.core.errors import DatasetAlreadyExists, UnsupportedFeature
 from lance_ops.core.schema import Schema
@@ -18,7 +19,6 @@ from lance_ops.transactions import (
     PendingFiles,
     Transaction,
     commit,
-    commit_detached,
 )
 
 __all__ = [
@@ -107,7 +107,7 @@ def commit_transaction(
 
 def commit_detached_transaction(root: DatasetRoot, transaction: Transaction) -> Snapshot:
     """Commit a prepared transaction as a detached version; see `transactions.commit_detached`."""
-    result = commit_detached(root.committer, root.store, transaction)
+    result = transactions.commit_detached(root.committer, root.store, transaction)
     return Snapshot(root.store, root.committer, result.manifest, root.storage_options)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.cleanup.auto_cleanup import AutoCleanupConfig, auto_cleanup_config, clean_up_if_due
+    from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, clean_up_if_due
     from lance_ops.maintenance.cleanup.cleanup import (
         CleanupExplanation,
         CleanupStats,
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         explain_cleanup_old_versions,
         explain_with_bounds,
     )
-    from lance_ops.maintenance.cleanup.cleanup_options import CleanupBounds, CleanupOptions
+    from lance_ops.maintenance.cleanup.cleanup_options import AutoCleanupConfig, CleanupBounds, CleanupOptions
     from lance_ops.maintenance.cleanup.cleanup_plan import begin_held_versions
     from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
     from lance_ops.maintenance.cleanup.named_files import NamedFiles
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AutoCleanupConfig": "auto_cleanup",
+    "AutoCleanupConfig": "cleanup_options",
     "CleanupBounds": "cleanup_options",
     "CleanupExplanation": "cleanup",
     "CleanupOptions": "cleanup_options",

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TypedDict
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import cleanup
@@ -26,7 +25,6 @@ from lance_ops.maintenance.cleanup.durations import format_duration, parse_durat
 from lance_ops.snapshot import AUTO_CLEANUP_INTERVAL, Snapshot
 
 __all__ = [
-    "AutoCleanupConfig",
     "auto_cleanup_config",
     "clean_up_if_due",
     "configured_options",
@@ -40,13 +38,6 @@ _DEFAULT_INTERVAL = 20
 _MIN_RETAINED = 2
 
 _log = logging.getLogger(__name__)
-
-
-class AutoCleanupConfig(TypedDict, total=False):
-    """The settings of automatic clean-up: how often, in versions (20), and from which age (two weeks)."""
-
-    interval: int
-    older_than_seconds: int
 
 
 def auto_cleanup_config(

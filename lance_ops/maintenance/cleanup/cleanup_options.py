@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
-__all__ = ["DEFAULT_AGE", "CleanupBounds", "CleanupOptions"]
+__all__ = ["DEFAULT_AGE", "AutoCleanupConfig", "CleanupBounds", "CleanupOptions"]
 
 DEFAULT_AGE = timedelta(weeks=2)
+
+
+class AutoCleanupConfig(TypedDict, total=False):
+    """The settings of automatic clean-up: how often, in versions (20), and from which age (two weeks)."""
+
+    interval: int
+    older_than_seconds: int
 
 
 @dataclass(frozen=True)

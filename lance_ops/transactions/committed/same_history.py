@@ -22,10 +22,10 @@ from lance_ops.core.errors import LanceOpsError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, TRANSACTIONS_DIR
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest
+from lance_ops.transactions import operations
 from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest
 from lance_ops.transactions.next_version import next_manifest
 from lance_ops.transactions.operation import ApplyContext
-from lance_ops.transactions.operations import Append, Overwrite, Restore, Update
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = [
@@ -88,11 +88,11 @@ def version_set_back_to(version: CommittedVersion) -> int | None:
     stored = version.stored_transaction
     if stored is None:
         return None
-    if stored.operation_type is Overwrite:
+    if stored.operation_type is operations.Overwrite:
         return 0 if version.version > 1 else None  # the first version has none before it
-    if stored.operation_type is Restore:
+    if stored.operation_type is operations.Restore:
         operation = stored.decoded.operation
-        assert isinstance(operation, Restore)
+        assert isinstance(operation, operations.Restore)
         return operation.version
     return None
 
@@ -165,7 +165,7 @@ def _is_replayed(
 def _restores(after: CommittedVersion, old: Manifest) -> bool:
     """Return whether a version was made by restoring `old`, and not a version that had its number before."""
     stored, made = after.stored_transaction, after.manifest
-    if stored is None or stored.operation_type is not Restore:
+    if stored is None or stored.operation_type is not operations.Restore:
         return False
     is_named = old.version in stored.decoded.operation.needed_versions
     return is_named and made.fragments == old.fragments and _content(made) == _content(old)
@@ -192,7 +192,11 @@ def _added_fragments(version: CommittedVersion) -> tuple[Fragment, ...]:
     """Return the fragments that a version added, if its transaction names them: they have the highest ids."""
     added: tuple[Fragment, ...] = ()
     match version.transaction.operation if version.transaction else None:
-        case Append(fragments=new) | Overwrite(fragments=new) | Update(new_fragments=new):
+        case (
+            operations.Append(fragments=new)
+            | operations.Overwrite(fragments=new)
+            | operations.Update(new_fragments=new)
+        ):
             added = new
     fragments = version.manifest.fragments
     return fragments[len(fragments) - len(added) :] if len(added) <= len(fragments) else ()

@@ -32,6 +32,7 @@ from lance_ops.core.file_names import is_detached
 from lance_ops.store import Store, put_new_as_proof
 from lance_ops.table import MANIFEST_CACHE, Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.manifest import FileLocations
+from lance_ops.transactions import conflicts
 from lance_ops.transactions.committed import (
     CommittedVersion,
     decode_version,
@@ -49,7 +50,6 @@ from lance_ops.transactions.committing.before_commit import check_has_next, chec
 from lance_ops.transactions.committing.commit_lock import commit_lock
 from lance_ops.transactions.committing.commit_result import CommitResult
 from lance_ops.transactions.committing.concurrent_transactions import ConcurrentTransactions
-from lance_ops.transactions.conflicts import DeletionVectors, Retry, rebase
 from lance_ops.transactions.next_version import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.transaction import Transaction
@@ -147,7 +147,7 @@ class _Commit:
         self._superseded: tuple[str, ...] = ()
         self._written_transaction: bytes | None = None
         self._finish_early_write: Callable[[], object] = lambda: None
-        self._vectors = DeletionVectors(store, FileLocations(store))
+        self._vectors: conflicts.DeletionVectors | None = None  # a rebase makes them
 
     def run(self, base: Manifest | None) -> CommitResult:
         planned: Manifest | None = None
@@ -191,7 +191,8 @@ class _Commit:
         It raises no error: the commit has its outcome already.
         """
         with suppress(Exception):
-            self._vectors.remove_written()
+            if self._vectors is not None:
+                self._vectors.remove_written()
         with suppress(Exception):
             self._wait_for_early_write()
         if self._written_transaction is not None and not keep_transaction:
@@ -206,9 +207,12 @@ class _Commit:
         """Return the transaction as it applies to the newest version; it is always rebased from its planned form."""
         if not self._concurrent.must_rebase:
             return self._transaction
-        self._vectors.locations = FileLocations(self._store, newest.base_paths, self._storage_options)
-        rebased = rebase(self._transaction.operation, base, newest, self._concurrent.rewrites, self._vectors)
-        if isinstance(rebased, Retry):
+        locations = FileLocations(self._store, newest.base_paths, self._storage_options)
+        if self._vectors is None:
+            self._vectors = conflicts.DeletionVectors(self._store, locations)
+        self._vectors.locations = locations
+        rebased = conflicts.rebase(self._transaction.operation, base, newest, self._concurrent.rewrites, self._vectors)
+        if isinstance(rebased, conflicts.Retry):
             raise RetryableConflict(
                 f"{self._store.uri}: {self._transaction.operation.name} planned on version {base.version}: "
                 f"{rebased.reason}. This is a retryable conflict: plan it again on the newest version"
@@ -298,7 +302,7 @@ class _Commit:
                     refusal = error
             return refusal is None
 
-        after = (*self._after, *self._vectors.written_paths)
+        after = (*self._after, *(self._vectors.written_paths if self._vectors is not None else ()))
         try:
             outcome = self._committer.commit(version, data, after=after, prepare=is_prepared)
         except (WriteRefused, UnsafeStore, RetryableConflict):

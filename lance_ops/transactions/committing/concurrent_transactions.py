@@ -16,6 +16,7 @@ from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import DatasetAlreadyExists, IncompatibleTransaction, RetryableConflict, VersionNotFound
 from lance_ops.store import PROCESS_RESOURCES, Store
 from lance_ops.table import IndexMetadata, Manifest
+from lance_ops.transactions import conflicts, operations
 from lance_ops.transactions.committed import (
     CommittedVersion,
     find_duplicate_work,
@@ -25,20 +26,7 @@ from lance_ops.transactions.committed import (
     token_of,
 )
 from lance_ops.transactions.committing.commit_result import CommitResult
-from lance_ops.transactions.conflicts import (
-    CommittedRewriteGroup,
-    Compatible,
-    Incompatible,
-    NewFields,
-    NewSegments,
-    Rebase,
-    Remap,
-    Retry,
-    Verdict,
-    judge,
-)
 from lance_ops.transactions.operation import Operation
-from lance_ops.transactions.operations import CreateIndex, Rewrite
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["ConcurrentTransactions"]
@@ -60,16 +48,16 @@ class ConcurrentTransactions:
         self._transaction = transaction
         self.must_rebase = False
         self.has_requested = False
-        self.rewrites: list[CommittedRewriteGroup] = []
+        self.rewrites: list[conflicts.CommittedRewriteGroup] = []
         self._conflicting_segments: dict[UUID, RetryableConflict] = {}
 
     @cached_property
-    def _new_fields(self) -> NewFields:
-        return NewFields(self._transaction.operation)
+    def _new_fields(self) -> conflicts.NewFields:
+        return conflicts.NewFields(self._transaction.operation)
 
     @cached_property
-    def _new_segments(self) -> NewSegments:
-        return NewSegments(self._transaction.operation)
+    def _new_segments(self) -> conflicts.NewSegments:
+        return conflicts.NewSegments(self._transaction.operation)
 
     def judge_versions(self, known: Manifest, latest: int) -> Manifest | CommitResult:
         """Judge every version after `known`; return the newest manifest, or the version that has our work already.
@@ -110,26 +98,26 @@ class ConcurrentTransactions:
         if ours.read_version == 0:
             raise self._exists_already()
         match self._verdict(version, before):
-            case Retry(reason):
+            case conflicts.Retry(reason):
                 raise self._retryable(version, reason)
-            case Incompatible(reason):
+            case conflicts.Incompatible(reason):
                 raise IncompatibleTransaction(f"{self._against(version)}: {reason}. The two are incompatible")
-            case Rebase() | Remap():
+            case conflicts.Rebase() | conflicts.Remap():
                 self.must_rebase = True
-                if theirs is not None and isinstance(theirs.operation, Rewrite):
-                    self.rewrites += CommittedRewriteGroup.all_of(theirs.operation, version.manifest)
+                if theirs is not None and isinstance(theirs.operation, operations.Rewrite):
+                    self.rewrites += conflicts.CommittedRewriteGroup.all_of(theirs.operation, version.manifest)
             case _:
                 pass
         return None
 
-    def _verdict(self, version: CommittedVersion, before: Manifest) -> Verdict:
+    def _verdict(self, version: CommittedVersion, before: Manifest) -> conflicts.Verdict:
         """Compare the operations, and where their footprints do not tell, the manifests before and after theirs."""
         theirs = version.transaction.operation if version.transaction else None
-        if isinstance(self._transaction.operation, Rewrite):
+        if isinstance(self._transaction.operation, operations.Rewrite):
             theirs = self._without_conflicting_segments(version, theirs, self._transaction.operation)
         rewrites = [rewrite.fragment_ids for rewrite in self.rewrites]
-        verdict = judge(self._transaction.operation, theirs, rewrites)
-        if theirs is None or not isinstance(verdict, Compatible):
+        verdict = conflicts.judge(self._transaction.operation, theirs, rewrites)
+        if theirs is None or not isinstance(verdict, conflicts.Compatible):
             return verdict
         after = version.manifest
         return (
@@ -139,17 +127,17 @@ class ConcurrentTransactions:
             or verdict
         )
 
-    def _without_removed_segments(self, before: Manifest, after: Manifest) -> Rebase | None:
+    def _without_removed_segments(self, before: Manifest, after: Manifest) -> conflicts.Rebase | None:
         """Return `Rebase` if theirs removed a segment that our rewrite remaps, as it does with the segment's column."""
         ours = self._transaction.operation
-        if not isinstance(ours, Rewrite) or not ours.rewritten_indices:
+        if not isinstance(ours, operations.Rewrite) or not ours.rewritten_indices:
             return None
         remapped = {index.old_id for index in ours.rewritten_indices}
         removed = {index.uuid for index in before.indices} - {index.uuid for index in after.indices}
-        return Rebase(frozenset()) if remapped & removed else None
+        return conflicts.Rebase(frozenset()) if remapped & removed else None
 
     def _without_conflicting_segments(
-        self, version: CommittedVersion, theirs: Operation | None, ours: Rewrite
+        self, version: CommittedVersion, theirs: Operation | None, ours: operations.Rewrite
     ) -> Operation | None:
         """Leave out their new segments that conflict with our rewrite, and record the conflicts.
 
@@ -157,14 +145,14 @@ class ConcurrentTransactions:
         drops its column. A later rewrite replaces it by a segment of the same rows, which is a conflict unless ours
         remaps that one.
         """
-        if isinstance(theirs, Rewrite):
+        if isinstance(theirs, operations.Rewrite):
             remapped = {
                 index.new_id for index in theirs.rewritten_indices if index.old_id in self._conflicting_segments
             }
             self._record_conflicts(
                 version, (index for index in version.manifest.indices if index.uuid in remapped), ours
             )
-        if not isinstance(theirs, CreateIndex):
+        if not isinstance(theirs, operations.CreateIndex):
             return theirs
         conflicting = self._record_conflicts(version, theirs.new_indices, ours)
         return replace(
@@ -172,16 +160,16 @@ class ConcurrentTransactions:
         )
 
     def _record_conflicts(
-        self, version: CommittedVersion, segments: Iterable[IndexMetadata], ours: Rewrite
+        self, version: CommittedVersion, segments: Iterable[IndexMetadata], ours: operations.Rewrite
     ) -> frozenset[UUID]:
         """Record the new segments that conflict with our rewrite, and return their ids."""
-        conflicts = {}
+        found = {}
         for index in segments:
-            verdict = judge(ours, CreateIndex((index,)))
-            if isinstance(verdict, Retry):
-                conflicts[index.uuid] = self._retryable(version, verdict.reason)
-        self._conflicting_segments |= conflicts
-        return frozenset(conflicts)
+            verdict = conflicts.judge(ours, operations.CreateIndex((index,)))
+            if isinstance(verdict, conflicts.Retry):
+                found[index.uuid] = self._retryable(version, verdict.reason)
+        self._conflicting_segments |= found
+        return frozenset(found)
 
     def _read_several(self, versions: Sequence[int]) -> Iterable[CommittedVersion]:
         """Read versions, concurrently if each read is a request."""
