@@ -235,8 +235,9 @@ def _offsets_of(mask: BoolArray, block: Block) -> Uint64Array:
 
 def live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
     """Return a mask of the block's live rows; None if all are live."""
-    deleted = snapshot.deletion_vector(block.fragment)
-    inside = deleted[deleted.rank(block.start - 1) if block.start else 0 : deleted.rank(block.stop - 1)]
+    inside = snapshot.deletion_vector(block.fragment)
+    if inside and (block.start or inside.max() >= block.stop):  # most blocks are whole fragments: no copy for these
+        inside = inside[inside.rank(block.start - 1) if block.start else 0 : inside.rank(block.stop - 1)]
     if not inside:
         return None
     live = np.ones(block.stop - block.start, dtype=np.bool_)

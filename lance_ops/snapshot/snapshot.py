@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -57,6 +57,7 @@ AUTO_CLEANUP_INTERVAL = "lance.auto_cleanup.interval"
 """The key of a table's configuration with which commits clean up every so many versions."""
 
 _REMOTE_CALLS_AT_ONCE = 16
+_SHORT_FILES_TOGETHER = 64  # at most 6 KiB each
 _TASKS_BYTES = 64 << 20  # the fragments of tasks that run at once; a file of unknown size counts as all of it
 _CACHED_LINEAGES = 32
 
@@ -250,9 +251,11 @@ class Snapshot:
     def read_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
         """Read the deletion files of these fragments into the cache: those in a remote store concurrently.
 
-        To hand a file of a local store to another thread takes longer than to read it.
+        To hand a file of a local store to another thread takes longer than to read it. Short ones are read together.
         """
         with_deletions = [fragment for fragment in fragments if fragment.deletion_file]
+        for start in range(0, len(with_deletions), _SHORT_FILES_TOGETHER):
+            self.read_short_deletion_vectors(with_deletions[start : start + _SHORT_FILES_TOGETHER])
         workers = 1 if self.store.reads_in_place else min(self.calls_at_once, len(with_deletions))
         for _ in map_ordered(self.deletion_vector, with_deletions, workers, _REMOTE_CALLS_AT_ONCE):
             pass
@@ -275,7 +278,7 @@ class Snapshot:
         with suppress(LanceOpsError, OSError):
             vectors = read_short_deletion_files(self.store, *zip(*short, strict=True))
             for (fragment, _), vector in zip(short, vectors or (), strict=False):
-                self.read_cache.deletion_vector(fragment, partial(BitMap, vector))
+                self.read_cache.keep_deletion_vector(fragment, vector)
 
     def live_offsets(self, fragment: Fragment) -> Uint64Array:
         """Return the physical offsets of a fragment's live rows, ascending."""

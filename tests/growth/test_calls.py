@@ -163,6 +163,33 @@ def test_calls_and_decoded_fragments_grow_with_the_fragments_as_stated(
     assert (_order(measured[0]), _order(measured[1])) == (calls, decoded), measured
 
 
+READ_DELETIONS: dict[str, Verb] = {
+    "range by index": lambda uri, size: lance_ops.dataset(uri).to_table(filter=f"id >= 5 and id < {ROWS * size - 5}"),
+    "take": lambda uri, size: lance_ops.dataset(uri).take(range(0, size * (ROWS - 1), ROWS - 1)),
+    "scan": lambda uri, _: lance_ops.dataset(uri).to_table(),
+}
+
+
+@pytest.mark.parametrize("verb", READ_DELETIONS)
+def test_short_deletion_files_are_read_together(
+    verb: str, uris: Iterator[str], counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fragments = 20
+    dataset = lance_ops.write_dataset(_table(fragments), next(uris), max_rows_per_file=ROWS)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.delete(f"id % {ROWS} = 3")
+    read_alone: list[str] = []
+    get = MemoryStore.get
+
+    def noting(store: MemoryStore, path: str) -> pa.Buffer:
+        read_alone.append(path)
+        return get(store, path)
+
+    monkeypatch.setattr(MemoryStore, "get", noting)
+    READ_DELETIONS[verb](dataset.uri, fragments)
+    assert not [path for path in read_alone if path.startswith(DELETIONS_DIR)]
+
+
 def test_clean_up_decodes_each_fragment_a_few_times_however_many_versions_have_it(
     uris: Iterator[str], counts: Counter[str]
 ) -> None:

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import TypeAlias
 from uuid import UUID
 
 from pyroaring import BitMap
 
 from lance_ops.core.records import dataclass
 from lance_ops.snapshot.caches.session import Session
-from lance_ops.table import Fragment, Manifest
+from lance_ops.table import DeletionFile, Fragment, Manifest
 
 __all__ = ["ReadCache"]
-
-_DeletionFile: TypeAlias = tuple[int | None, str]
-"""The base and the name of a deletion file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,23 +28,27 @@ class ReadCache:
     """
 
     session: Session = field(default_factory=Session)
-    _deletion_vectors: dict[int, tuple[_DeletionFile, BitMap]] = field(default_factory=dict)
+    _deletion_vectors: dict[int, tuple[DeletionFile, BitMap]] = field(default_factory=dict)
     has_index_files: dict[tuple[int | None, UUID], bool] = field(default_factory=dict)
 
     def deletion_vector(self, fragment: Fragment, read: Callable[[], BitMap]) -> BitMap:
         """Return the cached deletion vector of a fragment that has a deletion file, or read it and cache it."""
-        file, cached = _deletion_file(fragment), self._deletion_vectors.get(fragment.id)
-        assert file is not None
-        if cached is not None and cached[0] == file:
+        cached = self._deletion_vectors.get(fragment.id)
+        if cached is not None and cached[0] == fragment.deletion_file:
             return cached[1]
         vector = read()
-        self._deletion_vectors[fragment.id] = file, vector
+        self.keep_deletion_vector(fragment, vector)
         return vector
+
+    def keep_deletion_vector(self, fragment: Fragment, vector: BitMap) -> None:
+        """Cache the deletion vector of a fragment that has a deletion file."""
+        assert fragment.deletion_file is not None
+        self._deletion_vectors[fragment.id] = fragment.deletion_file, vector
 
     def has_deletion_vector(self, fragment: Fragment) -> bool:
         """Return whether the deletion vector of a fragment is cached."""
         cached = self._deletion_vectors.get(fragment.id)
-        return cached is not None and cached[0] == _deletion_file(fragment)
+        return cached is not None and cached[0] == fragment.deletion_file
 
     def for_version(self, manifest: Manifest) -> ReadCache:
         """Return a cache for another version: the same session, and the vectors whose files the manifest names.
@@ -57,10 +57,5 @@ class ReadCache:
         """
         cached = self._deletion_vectors.copy()
         named = manifest.fragments.having(cached)
-        vectors = {each.id: cached[each.id] for each in named if cached[each.id][0] == _deletion_file(each)}
+        vectors = {each.id: cached[each.id] for each in named if cached[each.id][0] == each.deletion_file}
         return ReadCache(self.session, vectors, self.has_index_files)
-
-
-def _deletion_file(fragment: Fragment) -> _DeletionFile | None:
-    file = fragment.deletion_file
-    return None if file is None else (file.base_id, file.name(fragment.id))
