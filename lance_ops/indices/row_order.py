@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.arrow import rows_at, rows_where
 from lance_ops.core.records import dataclass
-from lance_ops.indices.sort_keys import Key, Side, sort_indices, sort_keys
+from lance_ops.indices.sort_keys import Key, Side, merge_indices, sort_indices, sort_keys
 
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]
 
@@ -63,6 +63,19 @@ class RowOrder:
     def sort(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in this order."""
         return rows_at(batch, self.indices(batch))
+
+    def merge(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return the rows of parts, each of which is in this order; equal rows keep the order of the parts.
+
+        There is at least one part. A part that has all the rows is returned as it is.
+        """
+        first, *others = [part for part in parts if part.num_rows] or parts[:1]
+        if not others:
+            return first
+        rows = pa.concat_batches([first, *others])
+        if self.directions == FIRST_COLUMN.directions:
+            return rows_at(rows, merge_indices(sort_keys(rows.column(0))))
+        return self.sort(rows)
 
     def without_later(self, batch: pa.RecordBatch, bound: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows without those whose first column puts them after the last row of `bound`."""

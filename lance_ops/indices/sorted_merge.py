@@ -1,8 +1,7 @@
 """Merge sorted streams of rows, a block at a time.
 
 Each round takes the current batch of every stream. The smallest of their last rows is the bound: no later row of any
-stream comes before it. So all rows up to the bound are sorted together and yielded. Each round uses up at least one
-batch.
+stream comes before it. So all rows up to the bound are merged and yielded. Each round uses up at least one batch.
 
 Equal rows keep the streams' order, and within a stream the rows' order, so that an index does not depend on the memory
 that its sort had. Streams after the one whose last row is the bound keep their rows equal to the bound for later.
@@ -30,7 +29,7 @@ def merge_sorted(
         bound = heads[pivot].last
         sides: Iterator[Side] = ("right" if index <= pivot else "left" for index in range(len(heads)))
         pieces = [head.pop(bound, side) for head, side in zip(heads, sides, strict=True)]
-        yield order.sort(pa.concat_batches(pieces))
+        yield order.merge(pieces)
         heads = [head for head in heads if head.remaining or head.advance()]
     for head in heads:
         yield from head.rest()
