@@ -22,7 +22,7 @@ from lance_ops.refs import PINS_DIR, pinned, pinned_with_later
 from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import LocalStore, Store
-from lance_ops.store.local import syncing
+from lance_ops.store.local.begin_fsync import begin_fsync
 from lance_ops.table import IndexMetadata
 from lance_ops.writing.commit import create_dataset
 from lance_ops.writing.fragment_limits import FragmentLimits
@@ -38,7 +38,7 @@ def _index_by_tasks(dataset: LanceDataset) -> object:
     return create_scalar_index(dataset.snapshot, "value", "BTREE", runner=InThreads(1), sizes=TaskSizes(least_bytes=1))
 
 
-def _index_beside_a_compaction(dataset: LanceDataset, kind: str) -> object:
+def _index_beside_a_compaction(dataset: LanceDataset, kind: str) -> None:
     """Let a compaction commit between the build of an index and its commit, so that the index is remapped."""
 
     def compact_first(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[IndexMetadata, ...]) -> Snapshot:
@@ -49,7 +49,7 @@ def _index_beside_a_compaction(dataset: LanceDataset, kind: str) -> object:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reindex, "commit_segment", compact_first)
-        return dataset.create_scalar_index("value", kind)
+        dataset.create_scalar_index("value", kind)
 
 
 VERBS: dict[str, Callable[[LanceDataset], object]] = {
@@ -114,13 +114,13 @@ class Waves:
 @pytest.fixture
 def waves(monkeypatch: pytest.MonkeyPatch) -> Waves:
     """Count the waves of syncs."""
-    waves, begin = Waves(), syncing.begin_fsync
+    waves = Waves()
 
     def counting(descriptors: Sequence[int]) -> Callable[[], None]:
         waves.number += 1
-        return begin(descriptors)
+        return begin_fsync(descriptors)
 
-    monkeypatch.setattr(syncing, "begin_fsync", counting)
+    monkeypatch.setattr("lance_ops.store.local.syncing.begin_fsync", counting)
     return waves
 
 

@@ -7,6 +7,7 @@ import pickle
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import hypothesis.strategies as st
 import pytest
@@ -16,6 +17,7 @@ from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsafePath
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import ManifestParts
 from lance_ops.table import Fragment, FragmentList, check_adds_no_violation, flags_for, violations, with_deletion_file
+from tests.growth.instructions import count_instructions
 from tests.table.samples import FRAGMENTS, fragment, manifest
 
 
@@ -153,6 +155,15 @@ def test_ids_ascend_above_is_true_for_appended_fragments_only() -> None:
     assert not before.with_added([fragment(8), fragment(4)]).changes_since(before).ids_ascend_above(3)
     assert not before.with_changes({0: fragment(0, deleted=1)}).changes_since(before).ids_ascend_above(3)
     assert not before.with_changes({}, removed=[3]).changes_since(before).ids_ascend_above(3)
+
+
+def test_a_list_before_some_appends_is_compared_without_a_look_at_each_fragment() -> None:
+    fragments = [fragment(number) for number in range(1000)]
+    earlier, later = untouched(*fragments[:900]), untouched(*fragments)
+    assert earlier.files_since(later) == ([], [], [])
+    changes = earlier.changes_since(later)
+    assert not changes.new and changes.some_are_gone and not changes.grew
+    assert count_instructions(partial(earlier.files_since, later)) < 200
 
 
 def test_an_extended_section_equals_one_framed_anew() -> None:

@@ -260,6 +260,8 @@ class FragmentList(Sequence[Fragment]):
         first = len(before)
         if self._items[:first] == before._items:  # identical objects compare equal without a look inside
             return range(first, len(self)), True
+        if self._items == before._items[: len(self)]:  # a version from before some appends
+            return (), False
         earlier = set(before._items)
         return [at for at, item in enumerate(self._items) if item not in earlier], False
 
