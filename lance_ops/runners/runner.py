@@ -29,6 +29,12 @@ class Runner(Protocol):
     ) -> list[R]:
         """Call `function` with each task; `job` says what for, to people who watch.
 
+        A runner may call `function` several times with one task, in several processes at once, too: a cluster repeats
+        what it has lost, and starts another attempt beside a slow one. One outcome of each task counts. So `function`
+        writes files under new names alone, and what it does otherwise has the same effect however often it is done.
+        `Job.remove_files` removes the files of attempts without an outcome, after a job that failed. After a job that
+        succeeded, clean-up removes them.
+
         If a task fails or the caller is interrupted, tasks that have not begun are dropped and the others run to their
         end or are killed. Then `discard` is called with each outcome, so that it can delete the files that a task
         wrote, and the error is raised; of several errors, that of the first task.
