@@ -2,32 +2,71 @@
 
 from __future__ import annotations
 
-from lance_ops.spark.running.cluster_settings import Settings
+import re
 
-__all__ = ["task_slots"]
+from pyspark.sql import SparkSession
+
+from lance_ops.spark.running.cluster_settings import Settings, settings_of
+from lance_ops.spark.running.present_slots import present_slots
+from lance_ops.spark.running.spark_job import SparkJob
+
+__all__ = ["known_slots", "slots_of", "task_slots"]
 
 _UNLIMITED = 2**31 - 1  # what Spark takes a missing maximum for
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*")
+
+
+def slots_of(session: SparkSession) -> int:
+    """Return how many tasks the cluster of a session with a context runs at once, as `task_slots` does.
+
+    If no setting tells, and no executor has registered yet, wait for the first one. Only a cluster whose executors
+    come later than its session is in this state, such as one with a standalone master.
+    """
+    known = known_slots(session)
+    if known is None:
+        SparkJob(session, "lance: wait for an executor").run(session.range(1).count, lambda: None)
+        known = known_slots(session)
+    return known or 1
+
+
+def known_slots(session: SparkSession) -> int | None:
+    """Return what `slots_of` does, or None where it would wait for an executor."""
+    return task_slots(present_slots(session), settings_of(session)) or None
 
 
 def task_slots(present: int, settings: Settings) -> int:
     """Return how many tasks the cluster runs at once now, or once it has all executors that it may ask for.
 
     `present` is how many it runs at once at present. With dynamic allocation, an idle application has few executors.
-    Spark asks for more only when tasks wait, so a job cut for the cores of now would never get them.
+    Spark asks for more only when tasks wait, so a job cut for the cores of now would never get them. Without it,
+    executors register one after the other, and a session may begin its first job before any of them is there.
     """
-    return max(present, _most_slots(settings))
+    return max(present, _stated_slots(settings))
 
 
-def _most_slots(settings: Settings) -> int:
-    """Return the tasks that all executors of dynamic allocation run at once; 0 if their number has no limit.
+def _stated_slots(settings: Settings) -> int:
+    """Return how many tasks all executors run at once that the settings allow; 0 if the settings state no limit.
 
     An executor whose cores are not set counts as one core: Spark gives it one on YARN and Kubernetes, and all cores of
-    its machine elsewhere. A local master allocates nothing.
+    its machine elsewhere. There `spark.cores.max` tells more. A local master allocates nothing.
     """
-    is_dynamic = (settings("spark.dynamicAllocation.enabled") or "false").lower() == "true"
-    if not is_dynamic or (settings("spark.master") or "").startswith("local"):
+    master, cpus = settings("spark.master") or "", int(settings("spark.task.cpus") or 1)
+    if cluster := _LOCAL_CLUSTER.fullmatch(master):
+        return int(cluster[1]) * (int(cluster[2]) // cpus)
+    if master.startswith("local"):
         return 0
-    executors = int(settings("spark.dynamicAllocation.maxExecutors") or _UNLIMITED)
-    if executors >= _UNLIMITED:
-        return 0
-    return executors * (int(settings("spark.executor.cores") or 1) // int(settings("spark.task.cpus") or 1))
+    cores_of_executor = settings("spark.executor.cores")
+    by_executors = _most_executors(settings) * (int(cores_of_executor or 1) // cpus)
+    by_cores = int(settings("spark.cores.max") or 0) // cpus
+    if by_cores and not cores_of_executor:
+        return by_cores
+    return min(filter(None, (by_executors, by_cores)), default=0)
+
+
+def _most_executors(settings: Settings) -> int:
+    """Return how many executors the application asks for, at most with dynamic allocation; 0 if no setting says so."""
+    if (settings("spark.dynamicAllocation.enabled") or "false").lower() == "true":
+        executors = int(settings("spark.dynamicAllocation.maxExecutors") or _UNLIMITED)
+        if executors < _UNLIMITED:
+            return executors
+    return int(settings("spark.executor.instances") or 0)

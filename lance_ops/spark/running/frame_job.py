@@ -96,10 +96,15 @@ class FrameJob:
 def task_slots_by_query(session: SparkSession) -> int:
     """Return how many tasks the cluster of a session without a context runs at once, as `task_slots` does.
 
-    Without a number of partitions, Spark cuts a range into as many as the cluster has cores at present.
+    Without a number of partitions, Spark cuts a range into as many as the cluster has cores at present, or as
+    `spark.default.parallelism` says. That number counts only if no other setting tells the cores.
     """
+    settings = settings_of(session)
+    stated = task_slots(0, settings)
+    if stated and settings("spark.default.parallelism"):
+        return stated
     present = session.range(4096).select(spark_partition_id()).distinct().count()
-    return task_slots(present, settings_of(session))
+    return max(present, stated)
 
 
 class _WatchedTasks:
