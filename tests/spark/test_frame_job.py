@@ -1,4 +1,4 @@
-"""Tasks as a DataFrame of their numbers, which is how they run through Spark Connect."""
+"""Tasks as the rows of a DataFrame, which is how they run through Spark Connect."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock, Mock
 
+import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job, JobProgress
@@ -89,6 +92,42 @@ def test_an_error_comes_back_and_files_of_lost_tasks_are_removed(
 
 def test_as_many_tasks_run_at_once_as_the_session_has_cores(spark: SparkSession) -> None:
     assert task_slots_by_query(spark) == spark.sparkContext.defaultParallelism
+
+
+def sent_for(groups: list[str]) -> tuple[Any, list[pa.Table]]:
+    """Return the function that a job of these groups gives Spark, and the tables."""
+    session = MagicMock()
+    FrameJob(session, "lance: tasks").run(iter, groups, lambda num_done, num_tasks: None)
+    (function,) = (each.args[0] for each in session.mock_calls if each[0].endswith("mapInArrow"))
+    return function, [each.args[0] for each in session.createDataFrame.call_args_list]
+
+
+def test_no_task_gets_the_groups_of_others() -> None:
+    few, many = (sent_for(["group"] * number)[0] for number in (10, 1000))
+    assert len(cloudpickle.dumps(few)) == len(cloudpickle.dumps(many))  # type: ignore[no-untyped-call]
+
+
+def test_groups_of_many_bytes_are_sent_as_several_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame_job, "_MOST_BYTES_OF_FRAME", 3000)
+    tables = sent_for(["x" * 1000] * 10)[1]
+    assert [table.num_rows for table in tables] == [3, 3, 3, 1]
+    assert [number for table in tables for number in table["number"].to_pylist()] == list(range(10))
+
+
+@pytest.mark.parametrize(("of_rows", "counted"), [(True, (5, 14)), (False, (3, 8))])
+def test_of_tasks_the_stage_that_runs_them_counts_and_of_rows_all(of_rows: bool, counted: tuple[int, int]) -> None:
+    watched = frame_job._WatchedTasks(of_rows=of_rows)
+    stages = [SimpleNamespace(stage_id=at, num_completed_tasks=done, num_tasks=num) for at, done, num in STAGES]
+    with watched.of(type("Session", (Mock,), {"__module__": "pyspark.sql.connect.session"})()):
+        for known in (stages[:1], stages):
+            watched(known, 0, None, False)
+    assert (watched.num_done, watched.num_tasks) == counted
+
+
+STAGES = [(4, 2, 2), (7, 3, 8), (5, 0, 4)]
+"""Ids of stages, how many of their tasks are done, and of how many: of one that deals rows out, one that runs tasks,
+and one that Spark skips.
+"""
 
 
 def interrupt_the_caller(num_done: int, num_tasks: int) -> None:

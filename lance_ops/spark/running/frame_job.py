@@ -1,7 +1,8 @@
 """Run a job as a DataFrame: for a session of Spark Connect, which has no `sparkContext`.
 
-Groups of tasks run as a DataFrame of their numbers. The groups travel in the function, so they must be small, as tasks
-are. Such a task costs twice what one of an RDD does.
+Groups of tasks run as a DataFrame whose rows they are, one in each partition. A function of the rows would carry all
+groups into every task, and a plan that carries them is refused above 128 MiB. Rows travel beside the plan, if they are
+many bytes. Such a task costs twice what one of an RDD does.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import field
+from functools import reduce
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import spark_partition_id
@@ -34,6 +37,9 @@ R = TypeVar("R")
 
 _SECONDS_BETWEEN_REPORTS = 0.5
 _OUTCOMES = pa.schema([("outcomes", pa.binary())])
+_GROUPS = pa.schema([("number", pa.int32()), ("pickled", pa.binary())])
+_MOST_BYTES_OF_FRAME = 32 << 20
+"""Spark sends the rows of one DataFrame to its tasks in a few messages, and each of them has at most 128 MiB."""
 
 ReportTasks = Callable[[int, int], None]
 """Is told how many tasks of Spark are done, of how many that Spark knows."""
@@ -54,8 +60,11 @@ class FrameJob:
 
     def run(self, worker: Callable[[Iterable[G]], Iterator[R]], groups: list[G], report: ReportTasks) -> list[R]:
         """Return the outcomes of all groups, each of them in a task; see `collect`."""
-        numbers = self.session.range(0, len(groups), 1, len(groups))
-        rows = self.collect(numbers.mapInArrow(_InTask(worker, groups), "outcomes binary"), report)
+        frames = [self.session.createDataFrame(part) for part in _tables_of(groups)]
+        spread = reduce(lambda rows, more: rows.union(more), frames).repartitionById(len(groups), "number")
+        rows = self._collect(
+            spread.mapInArrow(_InTask(worker), "outcomes binary"), report, _WatchedTasks(of_rows=False)
+        )
         return [outcome for row in rows for outcome in pickle.loads(row["outcomes"])]
 
     def collect(self, frame: DataFrame, report: ReportTasks) -> list[Row]:
@@ -65,8 +74,9 @@ class FrameJob:
         the job lives any more. A client is not told when a worker ends. So it waits as long as Spark lets the worker
         of a killed task live. It does not wait after an error of the plan, whose tasks have not begun.
         """
-        watched = _WatchedTasks()
+        return self._collect(frame, report, _WatchedTasks())
 
+    def _collect(self, frame: DataFrame, report: ReportTasks, watched: _WatchedTasks) -> list[Row]:
         def labelled() -> list[Row]:
             self.session.addTag(self.tag)  # it is this thread's alone
             with watched.of(self.session):
@@ -108,10 +118,14 @@ def task_slots_by_query(session: SparkSession) -> int:
 
 
 class _WatchedTasks:
-    """How many tasks of one thread's query are done, as Spark Connect tells while the query runs."""
+    """How many tasks of one thread's query are done, as Spark Connect tells while the query runs.
 
-    def __init__(self) -> None:
+    Unless `of_rows`, tasks of the last stage alone count. The first stage deals rows out, and is never the last.
+    """
+
+    def __init__(self, *, of_rows: bool = True) -> None:
         self.num_done = self.num_tasks = 0
+        self._of_rows = of_rows
         self._thread = 0
 
     @contextmanager
@@ -131,19 +145,36 @@ class _WatchedTasks:
     def __call__(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
         """Take note; the session calls this in the thread of a query, also of other queries of its own."""
         if threading.get_ident() == self._thread and stages is not None:
-            counts = [(stage.num_completed_tasks, stage.num_tasks) for stage in stages]
+            counted = sorted(stages, key=lambda stage: int(stage.stage_id))
+            if not self._of_rows:
+                counted = counted[1:][-1:]
+            counts = [(stage.num_completed_tasks, stage.num_tasks) for stage in counted]
             self.num_done, self.num_tasks = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0)
+
+
+def _tables_of(groups: Iterable[object]) -> Iterator[pa.Table]:
+    """Yield the groups with their numbers as tables, none of which has many more bytes than one message may have."""
+    numbers, pickled = list[int](), list[bytes]()
+    size = 0
+    for number, group in enumerate(groups):
+        numbers.append(number)
+        pickled.append(cloudpickle.dumps(group))  # type: ignore[no-untyped-call]
+        size += len(pickled[-1])
+        if size >= _MOST_BYTES_OF_FRAME:
+            yield pa.table([numbers, pickled], schema=_GROUPS)
+            numbers, pickled, size = [], [], 0
+    if numbers:
+        yield pa.table([numbers, pickled], schema=_GROUPS)
 
 
 @dataclass(frozen=True)
 class _InTask(Generic[G, R]):
-    """Runs the groups whose numbers a task gets."""
+    """Runs the groups that a task gets."""
 
     worker: Callable[[Iterable[G]], Iterator[R]]
-    groups: list[G]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                outcomes = pickle.dumps(list(self.worker([self.groups[number]])))
+            for pickled in batch.column(1).to_pylist():
+                outcomes = pickle.dumps(list(self.worker([pickle.loads(pickled)])))
                 yield pa.record_batch([pa.repeat(scalar(outcomes, pa.binary()), 1)], _OUTCOMES)
