@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -110,11 +111,21 @@ def test_abort_after_a_failed_task_deletes_what_the_others_wrote(dataset_uri: st
     assert files(dataset_uri) == before
 
 
-def test_abort_without_task_reports_deletes_nothing(dataset_uri: str) -> None:
+def test_abort_without_task_reports_deletes_what_the_tasks_of_this_write_wrote(dataset_uri: str) -> None:
+    other = LanceWriter(plan(dataset_uri)).write(iter(rows(0)))  # of another write, which is not committed yet
     writer = LanceWriter(plan(dataset_uri))
-    message = writer.write(iter(rows(1)))
-    writer.abort([None, None])
-    assert files(dataset_uri) == named(message)
+    in_task, in_abort = (pickle.loads(pickle.dumps(writer)) for _ in range(2))
+    assert named(in_task.write(iter(rows(1)))) < files(dataset_uri)
+    in_abort.abort([None, None])
+    assert files(dataset_uri) == named(other)
+
+
+def test_abort_of_a_micro_batch_deletes_what_reported_tasks_wrote(dataset_uri: str) -> None:
+    options, schema = SourceOptions.parse({"path": dataset_uri}), StructType().add("x", LongType())
+    in_task, in_abort = LanceStreamWriter(options, schema), LanceStreamWriter(options, schema)
+    reported, lost = in_task.write(iter(rows(1))), in_task.write(iter(rows(2)))
+    in_abort.abort([reported, None], 0)
+    assert files(dataset_uri) == named(lost)
 
 
 def test_abort_after_an_unknown_commit_outcome_deletes_nothing(dataset_uri: str) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from lance_ops import maintenance
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.file_names import file_names_of_job, new_job_token
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot import Snapshot
@@ -43,10 +44,14 @@ _GROWS_BY = "option 'mergeSchema' 'true'"
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Writes fragments in tasks and commits them in one version on the driver."""
+    """Writes fragments in tasks and commits them in one version on the driver.
+
+    Spark pickles it for the tasks, and for the commit or the abort. So all of them know the token in the files' names.
+    """
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
+        self._token = new_job_token()
 
     @classmethod
     def planned(cls, options: SourceOptions, schema: StructType, *, overwrite: bool) -> LanceWriter:
@@ -56,7 +61,8 @@ class LanceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FragmentsWritten:
         """Write one task's rows."""
-        return _write(self._plan, iterator)
+        with file_names_of_job(self._token):
+            return _write(self._plan, iterator)
 
     @without_frames()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -64,15 +70,20 @@ class LanceWriter(DataSourceArrowWriter):
         self._plan.commit(_fragments(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what failed tasks' siblings wrote."""
-        _abort(self._plan, messages)
+        """Remove what the tasks wrote, whether Spark reports them or not, unless a commit may have named it.
+
+        Another attempt of a task may still be at work. Clean-up removes what it writes after this.
+        """
+        if _was_no_commit_tried(messages):
+            self._plan.discard_job(self._token)
 
 
 class LanceStreamWriter(DataSourceStreamArrowWriter):
     """Appends each micro-batch once: the version's transaction names the query and the micro-batch.
 
     After a restart Spark may repeat its last micro-batch, and no earlier one, with the query's id, which is in the
-    checkpoint. Spark makes one of these for the tasks of a micro-batch and, in another process, one for its commit.
+    checkpoint. Spark makes one of these for the tasks of a micro-batch and, in another process, one for its commit or
+    its abort. So the abort knows no token of the tasks, and finds the files of the tasks alone that Spark reports.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -105,8 +116,9 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             plan.commit(fragments)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Remove what failed tasks' siblings wrote."""
-        _abort(self._plan, messages)
+        """Remove what reported tasks wrote, unless a commit may have named it; clean-up removes the rest."""
+        if _was_no_commit_tried(messages):
+            self._plan.discard(_fragments(messages))
 
     def _planned(self, messages: Sequence[WriterCommitMessage | None], number: int) -> WritePlan | None:
         """Return the plan that commits a micro-batch as it was written; None if it is a repeat."""
@@ -164,15 +176,13 @@ def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> FragmentsWritt
     return FragmentsWritten(plan.schema, tuple(plan.write(batches, session_time_zone())), query)
 
 
-def _abort(plan: WritePlan, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Delete reported files only if no commit can have named them.
+def _was_no_commit_tried(messages: Sequence[WriterCommitMessage | None]) -> bool:
+    """Return whether it is certain that no commit can have named the files of the tasks.
 
     Spark calls abort after a failed commit, too, and in a process that knows nothing of it; that commit may have landed
-    all the same. A message is missing when a task failed, and only then was no commit attempted. What stays behind,
-    here or because Spark did not report it, clean-up removes.
+    all the same. A message is missing when a task failed, and only then was no commit attempted.
     """
-    if any(message is None for message in messages):
-        plan.discard(_fragments(messages))
+    return any(message is None for message in messages)
 
 
 def _fragments(messages: Sequence[WriterCommitMessage | None]) -> list[Fragment]:

@@ -222,6 +222,11 @@ class WritePlan:
         store = open_root(self.options.path, self.options.storage_options).store
         _pending(store, fragments).abandon()
 
+    def discard_job(self, token: str) -> None:
+        """Delete the files whose names have a job's token. No commit of the job was attempted."""
+        store = open_root(self.options.path, self.options.storage_options).store
+        transactions.remove_files_of_job(store, token)
+
 
 def plan_write(
     options: SourceOptions,
