@@ -52,7 +52,7 @@ FAULTS_OF_VERBS = [
 ]
 _WITHOUT_FILES = (  # tasks of these write none
     *("deletion", "deletion by keys", "zone map"),
-    *("clean-up", "verification", "duplicates", "DELETE"),
+    *("clean-up", "verification", "duplicates", "DELETE", "search for an erasure"),
 )
 ALL_FAULTS_OF_VERBS = [
     *(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import lance_ops
+from lance_ops import verbs
 from tests.groups import OWN_SESSIONS
 from tests.spark.faults.on_cluster import FILES, ROWS_BEFORE
 from tests.spark.faults.struck_verbs import ALL_FAULTS_OF_VERBS, DEATHS, FAULTS_OF_VERBS, VERBS
@@ -23,6 +24,26 @@ ERRORS = {
     "the store goes on throttling": "StoreError: 503 Slow Down",
 }
 """How the error begins that ends a verb; after other faults it ends well."""
+
+STRUCK_AS: dict[type[verbs.Verb], tuple[str, ...]] = {
+    verbs.IngestFiles: ("ingestion", "ingestion by key", "history"),
+    verbs.DeleteRows: ("deletion", "deletion by keys", "deletion files"),
+    verbs.DeleteDuplicates: ("duplicates",),
+    verbs.Update: ("update", "values by row"),
+    verbs.Upsert: ("merge", "stage of a merge"),
+    verbs.AddColumns: ("column", "column with a checkpoint"),
+    verbs.Erase: ("search for an erasure", "erasure"),
+    verbs.Compact: ("compaction", "sort", "index remap"),
+    verbs.Reindex: ("index", "zone map", "index extension"),
+    verbs.Cleanup: ("clean-up",),
+    verbs.Verify: ("verification",),
+    verbs.Repair: ("verification",),
+    verbs.Migrate: ("migration",),
+    verbs.Clone: ("deep clone",),
+}
+WITHOUT_TASKS = {verbs.Restore, verbs.DropIndex, verbs.Tag, verbs.Branch}
+OTHERS = {"write of a frame", "UPDATE", "DELETE", "MERGE"}
+"""What is struck of the doors of Spark alone."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), OWN_SESSIONS]
 
@@ -94,6 +115,11 @@ def test_a_fault_that_stays_leaves_the_dataset_as_before(
 @pytest.mark.parametrize(("verb", "fault"), FAULTS_OF_VERBS)
 def test_a_fault_in_another_verb_leaves_all_or_nothing(outcomes: dict[str, Any], verb: str, fault: str) -> None:
     check_all_or_nothing(outcomes[f"{verb}: {fault}"], verb, fault)
+
+
+def test_every_verb_that_works_by_tasks_is_struck() -> None:
+    assert STRUCK_AS.keys() | WITHOUT_TASKS == set(verbs.ALL_VERBS)
+    assert {each for of_verb in STRUCK_AS.values() for each in of_verb} | OTHERS == VERBS.keys()
 
 
 @pytest.mark.soak

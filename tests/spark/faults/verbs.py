@@ -10,13 +10,16 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import lance_ops
 from lance_ops.changing import Keep, delete_duplicates
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, cleanup_old_versions
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index, optimize_indices, remap_tasks
+from lance_ops.maintenance.ingest import IngestBatch, IngestMode, IngestOptions, RawFile, ingest
 from lance_ops.spark import OnSpark, merge_history, sql, write
+from lance_ops.writing import deletion_files
 
 __all__ = ["CLONE", "FRAGMENTS", "ROWS", "TABLE", "VERBS", "Verb"]
 
@@ -118,6 +121,29 @@ def _deep_clone(dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
     dataset.deep_clone(str(Path(dataset.uri).with_name(CLONE)), dataset.version, runner=runner)
 
 
+def _delete_by_deletion_files(dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
+    """Delete rows of a table whose deletion files tasks write, however few they are."""
+    with patch.multiple(deletion_files, _FEWEST_FOR_TASKS=1, _FRAGMENTS_PER_TASK=1):
+        dataset.delete("y % 2 = 1", runner=runner)
+
+
+def _erase(dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
+    dataset.erase("x = 1", reason="a fault strikes", runner=runner)
+
+
+def _ingest(mode: IngestMode, dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
+    """Ingest four raw files, a task for each."""
+    keys = () if mode is IngestMode.APPEND else ("x",)
+    files = []
+    for first in range(38, 46, 2):
+        path = Path(dataset.uri).with_name(f"{first}.parquet")
+        pq.write_table(pa.table({"x": [first, first + 1], "y": [-first, -first - 1]}), path)
+        files.append(RawFile(str(path), path.stat().st_size, path.name))
+    batches = [IngestBatch(file.name, (file,)) for file in files]
+    options = IngestOptions(mode=mode, keys=keys, max_files_per_task=1)
+    ingest(dataset.uri, batches, options=options, runner=runner)
+
+
 def _history(dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
     changes = runner.session.range(38, 41).selectExpr("id AS x", "-id AS y", "9L AS valid_from")
     merge_history(dataset, changes, "x", runner=runner)
@@ -131,6 +157,7 @@ _HISTORY: Columns = {
     "current": [True] * ROWS,
 }
 
+_ERASED = {"x": [0, *range(2, ROWS)], "y": [0, *range(2, ROWS)]}
 _MERGED = {"x": range(44), "y": [*range(38), *range(-38, -44, -1)]}
 
 VERBS = {
@@ -259,6 +286,38 @@ VERBS = {
             "WHEN MATCHED THEN UPDATE SET y = t.y - 100 WHEN NOT MATCHED THEN INSERT (x, y) VALUES (s.id, -s.id)",
         ),
         {"x": range(42), "y": [*range(38), -62, -61, -40, -41]},
+        num_fragments=FRAGMENTS + 1,
+    ),
+    "deletion files": Verb(
+        "write deletion files of",
+        _delete_by_deletion_files,
+        {"x": range(0, ROWS, 2), "y": range(0, ROWS, 2)},
+    ),
+    "column with a checkpoint": Verb(
+        "add columns",
+        lambda dataset, runner: dataset.add_columns({"z": "x * 2"}, runner=runner, checkpoint="doubles"),
+        {"x": NUMBERS, "y": NUMBERS, "z": range(0, 2 * ROWS, 2)},
+        in_parts=True,  # finished files are kept for the next call
+    ),
+    "search for an erasure": Verb("search", _erase, _ERASED, version=4),
+    "erasure": Verb(
+        "erase from",
+        _erase,
+        _ERASED,
+        version=4,
+        prepare=lambda dataset: dataset.delete("x = 1"),
+        reserves_first=True,
+    ),
+    "ingestion": Verb(
+        "ingest into",
+        partial(_ingest, IngestMode.APPEND),
+        {"x": [*range(38), 38, 38, 39, 39, *range(40, 46)], "y": [*range(38), -38, 38, -39, 39, *range(-40, -46, -1)]},
+        num_fragments=FRAGMENTS + 4,
+    ),
+    "ingestion by key": Verb(
+        "ingest into",
+        partial(_ingest, IngestMode.UPSERT),
+        {"x": range(46), "y": [*range(38), *range(-38, -46, -1)]},
         num_fragments=FRAGMENTS + 1,
     ),
     "history": Verb(
