@@ -25,7 +25,17 @@ from lance_ops.dagster.runners import SparkRunner
 from lance_ops.errors import InvalidInput
 from lance_ops.maintenance.indexing import TaskSizes, create_scalar_index
 from lance_ops.runners import Job, JobProgress
-from lance_ops.spark import OnSpark, get_or_create, sql, table, write
+from lance_ops.spark import (
+    OnSpark,
+    create_view,
+    get_or_create,
+    map_fragments,
+    register_functions,
+    sql,
+    table,
+    use_namespace,
+    write,
+)
 from lance_ops.transactions import remove_files_of_job
 from tests.spark.repeated_tasks import came_of_each_task
 
@@ -145,6 +155,38 @@ def merged_and_indexed(session: SparkSession, uri: str) -> dict[str, object]:
     }
 
 
+def num_rows(batches: pa.RecordBatchReader) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def by_statements(session: SparkSession, scratch: Path) -> dict[str, object]:
+    """Change and read a table by doors that name it: statements, views, functions of tables, a stream of changes."""
+    rows = pa.table({"x": range(4), "y": range(4)})
+    uri = lance_ops.write_dataset(rows, str(scratch / "named.lance"), enable_stable_row_ids=True).uri
+    (scratch / "more.csv").write_text("x,y\n4,4\n")
+    use_namespace(session, scratch)
+    runner, source = OnSpark(session, least_bytes=0), "(SELECT id FROM range(4, 6)) AS s ON t.x = s.id"
+    insert = "WHEN NOT MATCHED THEN INSERT (x, y) VALUES (s.id, 50)"
+    for text in (
+        f"COPY INTO named FROM '{scratch}/more.csv'",
+        "UPDATE named SET y = -abs(y) WHERE abs(x) >= 3",
+        f"MERGE INTO named AS t USING {source} WHEN MATCHED THEN DELETE {insert}",
+    ):
+        sql(session, text, runner=runner).collect()
+    create_view(session, "seen", uri)
+    register_functions(session)
+    changes = session.readStream.format("lance").option("read_change_feed", "true").option("starting_version", 2)
+    told = changes.load(uri).select("_change_type").writeStream.format("lance")
+    told = told.option("checkpointLocation", str(scratch / "checkpoint of changes")).trigger(availableNow=True)
+    told.start(str(scratch / "changes.lance")).awaitTermination()
+    return {
+        "view": [list(row) for row in session.sql("SELECT x, y FROM seen ORDER BY x").collect()],
+        "function": session.sql(f"SELECT count(*) FROM lance_scan('{uri}', filter => 'x < 3')").collect()[0][0],
+        "fragments": sum(map_fragments(lance_ops.dataset(uri), num_rows, runner=runner).values()),
+        "changes": sorted(lance_ops.dataset(str(scratch / "changes.lance")).to_table()["_change_type"].to_pylist()),
+    }
+
+
 def streamed(session: SparkSession, uri: str, scratch: Path) -> list[int | None]:
     """Let a stream copy what is available of a table, twice; return the rows and the version of the copy."""
     copy = str(scratch / "copy.lance")
@@ -178,6 +220,7 @@ def main(scratch: Path, url: str) -> None:
         "progress": progress_of_jobs(session, scratch),
         "cancelled": cancelled(session, scratch),
         "streamed": streamed(session, made.uri, scratch),
+        "by statements": by_statements(session, scratch),
     }
     os.environ["SPARK_REMOTE"] = f"{url}/"
     found["named by the environment"] = get_or_create() is get_or_create(master=url) is session

@@ -245,4 +245,10 @@ def test_a_table_is_changed_and_tasks_are_repeated_through_connect(tmp_path: Pat
         },
         "cancelled": {"interrupted": True, "written": True, "at once": 0, "later": 0},
         "streamed": [45, 1],
+        "by statements": {
+            "view": [[0, 0], [1, 1], [2, 2], [3, -3], [5, 50]],
+            "function": 3,
+            "fragments": 5,
+            "changes": ["delete", "insert", "insert", "update", "update"],
+        },
     }

@@ -187,12 +187,14 @@ def test_statements_that_read_or_copy_all_files_run_on_the_workers(spark: SparkS
             return super().map(function, tasks, job, discard)
 
     runner = Recording(spark, least_bytes=0)
+    (lake / "more.csv").write_text("id,x,s\n10,10,c\n")
     for text in (
         "ANALYZE TABLE numbers COMPUTE STATISTICS",
         "VERIFY numbers",
         "CREATE TABLE copy CLONE numbers",
         "ALTER TABLE copy SET TBLPROPERTIES ('data_storage_version' = '2.1')",
         "ALTER TABLE copy ALTER COLUMN x SET NOT NULL",
+        f"COPY INTO numbers FROM '{lake}/more.csv'",
     ):
         sql(spark, text, runner=runner)
     assert [text.partition(",")[0] for text in jobs] == [
@@ -201,8 +203,9 @@ def test_statements_that_read_or_copy_all_files_run_on_the_workers(spark: SparkS
         "clone numbers v1",
         "migrate to 2.1",
         "look for nulls in copy v3",
+        "ingest into numbers v1",
     ]
-    assert stored(lake, "copy") == stored(lake)
+    assert [*stored(lake, "copy"), (10, 10, "c")] == stored(lake)
 
 
 def test_a_table_is_clustered(run: Any, lake: Path) -> None:
