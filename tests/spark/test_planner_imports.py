@@ -25,7 +25,7 @@ specs = {name: getattr(each, "__spec__", None) for name, each in sys.modules.ite
 print(*(name for name, spec in specs.items() if spec and spec.parent != name))
 """
 _READERS = ("data_source.table_reader", "data_source.pushing_reader", "data_source.stream_reader")
-_WRITERS = ("data_source.table_writer", "data_source.spark_writers")
+_WRITERS = ("data_source.write_plan", "data_source.write_planning", "data_source.spark_writers")
 _DECODERS = ("lance_ops.reading.scan_execution", "lance_ops.file.reader", "lance_ops.file.v2_1.reader")
 
 

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from lance_ops.spark.data_source.spark_writers import FragmentsWritten, LanceStreamWriter, LanceWriter
     from lance_ops.spark.data_source.stream_reader import LanceStreamReader
     from lance_ops.spark.data_source.table_reader import LanceReader
-    from lance_ops.spark.data_source.table_writer import WriteMode, WritePlan, plan_write
     from lance_ops.spark.data_source.version_changes import change_schema, read_changes
     from lance_ops.spark.data_source.visible_columns import visible_schema
+    from lance_ops.spark.data_source.write_plan import WriteMode, WritePlan
+    from lance_ops.spark.data_source.write_planning import plan_write
 
 __all__ = [
     "BlobHandling",
@@ -66,13 +67,13 @@ _MODULES = {
     "PushingReader": "pushing_reader",
     "RefusedStream": "refused_stream",
     "SourceOptions": "options",
-    "WriteMode": "table_writer",
-    "WritePlan": "table_writer",
+    "WriteMode": "write_plan",
+    "WritePlan": "write_plan",
     "change_schema": "version_changes",
     "change_stream_schema": "change_stream",
     "check_blob_handling": "options",
     "options_of_properties": "options",
-    "plan_write": "table_writer",
+    "plan_write": "write_planning",
     "read_changes": "version_changes",
     "visible_schema": "visible_columns",
     "without_frames": "hidden_frames",

@@ -18,7 +18,8 @@ from lance_ops.core.schema import Schema
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.hidden_frames import without_frames
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.data_source.table_writer import WriteMode, WritePlan, plan_write
+from lance_ops.spark.data_source.write_plan import WriteMode, WritePlan
+from lance_ops.spark.data_source.write_planning import plan_write
 from lance_ops.spark.translation import arrow_schema_of, session_time_zone
 from lance_ops.table import Fragment
 

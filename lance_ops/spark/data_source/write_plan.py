@@ -1,6 +1,6 @@
-"""Write a DataFrame as fragments of a Lance table: tasks write files, the driver commits once.
+"""The plan of a write of Spark: tasks write files by it, and the driver commits once.
 
-    plan_write(options, schema, mode) -> WritePlan           on the driver, before any task
+    plan_write(options, schema, mode) -> WritePlan           on the driver, before any task (`write_planning`)
     WritePlan.write(batches) -> fragments                    in a task; file names are unique, so attempts never meet
     WritePlan.commit(fragments) -> version | None            on the driver, only of the attempts that Spark reports
 
@@ -10,36 +10,28 @@ removes them by age.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops import changing, legacy, maintenance, runners, transactions, writing
-from lance_ops.blobs import schema_to_write, with_blobs_as
+from lance_ops.blobs import with_blobs_as
 from lance_ops.changing import columns
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core import predicate as predicates
 from lance_ops.core.arrow import empty_table
-from lance_ops.core.blob_types import BLOB_KEY
-from lance_ops.core.errors import (
-    DatasetAlreadyExists,
-    InvalidInput,
-    RetryableConflict,
-    SchemaMismatch,
-    UnsupportedFeature,
-)
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
 from lance_ops.core.json import text_schema
 from lance_ops.core.records import dataclass
-from lance_ops.core.schema import Schema, SchemaMode, spelled_as
+from lance_ops.core.schema import Schema, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance import cleanup
 from lance_ops.snapshot import Snapshot
 from lance_ops.spark.data_source.options import SourceOptions
-from lance_ops.spark.translation import check_assignable, fit, keep_types, schema_for_spark, schema_from_spark
+from lance_ops.spark.translation import fit
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.manifest import FileLocations
@@ -49,16 +41,12 @@ if TYPE_CHECKING:
     from lance_ops.runners import Runner
     from lance_ops.transactions import PendingFiles
 
-__all__ = ["WriteMode", "WritePlan", "plan_write"]
+__all__ = ["WriteMode", "WritePlan", "is_replay", "replaces_all", "with_hint"]
 
 WriteMode = Literal["append", "overwrite", "create"]
 """What a write does with a table that is there. `overwrite` replaces all rows, or with option `replace_where` those
 that match it; `create` refuses the table.
 """
-
-
-_MOST_HINTED_CHANGES = 5
-"""The most columns that a hint names."""
 
 _CONFLICT_RETRIES = 10
 
@@ -94,7 +82,7 @@ class WritePlan:
             return []
         store = open_root(self.options.path, self.options.storage_options).store
         limits = self.options.limits
-        with _with_hint(self.hint), writing.FragmentWriter(store, self.schema, self.file_version, limits) as writer:
+        with with_hint(self.hint), writing.FragmentWriter(store, self.schema, self.file_version, limits) as writer:
             seen: pa.Schema | None = None
             for batch in batches:
                 if batch.schema != seen:  # all batches of a task have one schema
@@ -142,7 +130,7 @@ class WritePlan:
             )
         except RetryableConflict:
             # Another run may have committed the same batch meanwhile; then this run is the replay.
-            if _is_replay(self.options, self._open()):
+            if is_replay(self.options, self._open()):
                 return None
             raise
         return made.version
@@ -168,7 +156,7 @@ class WritePlan:
             is_there = error
         with pending.abandoned_on_failure():
             there = self._open()
-            if _is_replay(self.options, there):
+            if is_replay(self.options, there):
                 raise RetryableConflict(f"{there.uri}: another writer committed batch {self.options.batch!r}")
             if self.mode == "create":
                 raise is_there
@@ -185,7 +173,7 @@ class WritePlan:
         if self.change:
             with pending.abandoned_on_failure():
                 snapshot = columns.change_schema(snapshot, self.change, self.schema, runner)
-                if _is_replay(self.options, snapshot):  # a commit compares itself only with versions after this one
+                if is_replay(self.options, snapshot):  # a commit compares itself only with versions after this one
                     raise RetryableConflict(f"{snapshot.uri}: another writer committed batch {self.options.batch!r}")
         if self.options.replace_where is not None:
             condition = self.options.replace_where
@@ -207,7 +195,7 @@ class WritePlan:
     @property
     def replaces_all(self) -> bool:
         """Whether the write replaces all rows, and with them the schema."""
-        return self.mode == "overwrite" and self.options.replace_where is None
+        return replaces_all(self.mode, self.options)
 
     @property
     def _properties(self) -> dict[str, str]:
@@ -228,111 +216,26 @@ class WritePlan:
         transactions.remove_files_of_job(store, token)
 
 
-def plan_write(
-    options: SourceOptions,
-    schema: pa.Schema,
-    mode: WriteMode = "append",
-    *,
-    keep_not_null: bool = False,
-    grows_by: str | None = None,
-    exact: bool = False,
-    computed_from: Snapshot | None = None,
-    after_casts: Callable[[pa.Schema], pa.Schema] | None = None,
-) -> WritePlan:
-    """Fit a DataFrame's schema to the table's, before any row is written.
+def replaces_all(mode: WriteMode, options: SourceOptions) -> bool:
+    """Return whether a write replaces all rows of its table."""
+    return mode == "overwrite" and options.replace_where is None
 
-    A relative path begins in this process's folder. All columns of a new schema are nullable; with `keep_not_null`
-    those of `schema` that are not stay so. `grows_by` is the setting, as the user writes it, that lets the schema grow;
-    errors name it where that helps. With `exact` a number that the table's type would round is refused. `after_casts`
-    returns the schema that the rows have after Spark's casts to a table's schema. None: Spark casts nothing.
-    `computed_from` is the version that the rows were computed from: the write replaces rows of this version alone. Its
-    commit raises `RetryableConflict` or `TooManyConcurrentWriters` if another writer has changed them. By default it is
-    the newest version, and after such a change the rows to replace are searched again.
 
-    Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
-    stable row ids) only to a new table, `UnsupportedFeature` for an append in another file version than the table's,
-    `InvalidFilter` for a `replace_where` that does not fit the rows, and in mode `create` `DatasetAlreadyExists`.
-    """
-    if options.replace_where is not None and mode != "overwrite":
-        raise InvalidInput(f"option {options.spelling('replace_where')!r} replaces rows: give it with mode 'overwrite'")
-    if options.config and (mode == "append" or options.replace_where is not None):
+def is_replay(options: SourceOptions, snapshot: Snapshot) -> bool:
+    """Return whether the table has the write's batch; raise `InvalidInput` if it was one of raw files."""
+    batch = options.batch
+    if not batch:
+        return False
+    known = maintenance.ingested_batches(snapshot).get(batch)
+    if known is not None and known.token != batch:
         raise InvalidInput(
-            f"option 'config.{next(iter(options.config))}' is for a write that creates or overwrites the whole table: "
-            "LanceDataset.update_config sets keys of one that is there"
+            f"batch {batch!r} was ingested from raw files in version {known.version}: give this write another name"
         )
-    if not schema.names:
-        raise SchemaMismatch("the rows to write have no column, and Spark passes none of them on: select at least one")
-    options = options.with_full_uri()
-    snapshot = options.open_to_write() if computed_from is None else computed_from
-    if snapshot is None:
-        _check_names_differ(schema.names, options)
-        version = options.data_storage_version or FileVersion.V2_2
-        table = writing.table_schema(
-            schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null), version
-        )
-        _check_names_rows(options.replace_where, schema)
-        return WritePlan(options, None, table, version, mode, exact=exact)
-    if _is_replay(options, snapshot):
-        return WritePlan(options, snapshot.version, snapshot.schema, snapshot.file_version, mode, done=True)
-    if mode == "create":
-        raise DatasetAlreadyExists(f"{snapshot.uri}: mode 'append' adds rows to it, and 'overwrite' replaces them")
-    schema = spelled_as(schema, text_schema(snapshot.schema.to_arrow_storage()), options.case_rule)
-    if options.enable_stable_row_ids:
-        writing.check_stable_row_ids(snapshot)
-    version = options.data_storage_version or snapshot.file_version
-    replaces_all = mode == "overwrite" and options.replace_where is None
-    if version is not snapshot.file_version and not replaces_all:
-        raise UnsupportedFeature(
-            f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
-        )
-    table, change = _changed(snapshot, schema, options, replaces_all=replaces_all, keep_not_null=keep_not_null)
-    stored = text_schema(table.to_arrow_storage(), pa.string())
-    rows = schema if after_casts is None else spelled_as(after_casts(stored), stored, options.case_rule)
-    _check_names_rows(options.replace_where, rows)
-    may_grow = grows_by is not None and options.schema_mode is None and not replaces_all
-    hint = f"; or {grows_by} {growth}" if may_grow and (growth := _growth(snapshot, schema, options)) else ""
-    plan = WritePlan(
-        options,
-        snapshot.version,
-        table,
-        version,
-        mode,
-        change=change,
-        hint=hint,
-        exact=exact,
-        is_computed=computed_from is not None,
-    )
-    # Casting zero rows shows an impossible cast before a task starts.
-    with _with_hint(hint):
-        empty = empty_table(rows)
-        for name, column in zip(rows.names, empty.columns, strict=True):
-            if name in stored.names:
-                check_assignable(column.combine_chunks(), stored.field(name).type, name)
-        writing.conform_to_schema(empty, schema_to_write(table))
-        plan.check_fits(rows)
-    return plan
-
-
-def _growth(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> str:
-    """Return how the table would grow to fit rows of this schema; an empty text if it would not."""
-    shown = schema_for_spark(text_schema(snapshot.schema.to_arrow_storage()))
-    if all(field.name in shown.names and field.type == shown.field(field.name).type for field in schema):
-        return ""  # what plans a change is not loaded where there is none
-    growing = replace(options, schema_mode=SchemaMode.ADD)
-    try:
-        table, change = _changed(snapshot, schema, growing, replaces_all=False, keep_not_null=False)
-        if not change:
-            return ""
-        writing.conform_to_schema(empty_table(schema), schema_to_write(table))
-    except (InvalidInput, SchemaMismatch, UnsupportedFeature):
-        return ""
-    changes = [f"adds {name}" for name in change.added.names]
-    changes += [f"makes {name} {new_type}" for name, new_type in change.widened.items()]
-    return ", ".join(changes if len(changes) <= _MOST_HINTED_CHANGES else [*changes[:_MOST_HINTED_CHANGES], "…"])
+    return known is not None
 
 
 @contextmanager
-def _with_hint(hint: str) -> Iterator[None]:
+def with_hint(hint: str) -> Iterator[None]:
     """Add a hint to the text of a `SchemaMismatch`; an empty hint changes nothing."""
     try:
         yield
@@ -342,54 +245,9 @@ def _with_hint(hint: str) -> Iterator[None]:
         raise SchemaMismatch(f"{error}{hint}") from error
 
 
-def _check_names_differ(names: Sequence[str], options: SourceOptions) -> None:
-    """Raise `SchemaMismatch` for columns of a new table that no query could tell apart by the case rule."""
-    spelled: dict[str, str] = {}
-    for name in names:
-        other = spelled.setdefault(name.lower(), name)
-        if other != name and not options.case_sensitive:
-            raise SchemaMismatch(
-                f"columns {other}, {name} differ only in case: rename one, or give option 'case_sensitive' 'true' "
-                "(spark.sql.caseSensitive)"
-            )
-
-
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
     """Return the files of fragments that tasks wrote: `WritePlan.write` makes them durable."""
     return transactions.PendingFiles.of_fragments(FileLocations(store), fragments)
-
-
-def _changed(
-    snapshot: Snapshot, schema: pa.Schema, options: SourceOptions, *, replaces_all: bool, keep_not_null: bool
-) -> tuple[Schema, SchemaChange | None]:
-    """Return the schema to write rows for, and what must change in the table before they are committed.
-
-    An overwrite sets the schema itself. A column that looks the same in Spark keeps its type and metadata, unless the
-    schema is to be overwritten.
-    """
-    mode = options.schema_mode or (None if replaces_all else SchemaMode.ERROR)
-    if mode is SchemaMode.OVERWRITE and not replaces_all:
-        name = options.spelling("overwrite_schema" if "overwrite_schema" in options.given else "schema_mode")
-        where = options.spelling("replace_where")
-        way = "with mode 'overwrite'" if options.replace_where is None else f"without {where!r}, which keeps rows"
-        raise InvalidInput(f"option {name!r} replaces the schema: give it {way}")
-    if mode is SchemaMode.ERROR:
-        return snapshot.schema, None
-    new = schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null)
-    before = text_schema(snapshot.schema.to_arrow_storage())
-    if mode is SchemaMode.ADD:
-        change = columns.plan_schema_change(before, keep_types(new, before))
-        return columns.changed_schema(snapshot, change), None if replaces_all else change
-    if mode is None:  # a column of bytes in place of blobs is one of blobs
-        marked = [with_blobs_as(field, pa.large_binary(), {BLOB_KEY: "true"}) for field in snapshot.schema.fields]
-        new = keep_types(new, text_schema(pa.schema(marked)))
-    return writing.table_schema(new, options.data_storage_version or snapshot.file_version), None
-
-
-def _check_names_rows(condition: str | None, schema: pa.Schema) -> None:
-    """Raise `InvalidFilter` for a condition that names what the rows to write do not have."""
-    if condition is not None:
-        predicates.parse_filter(condition, schema)
 
 
 def _check_match(rows: pa.RecordBatch, options: SourceOptions) -> None:
@@ -402,16 +260,3 @@ def _check_match(rows: pa.RecordBatch, options: SourceOptions) -> None:
         shown = rows.select(sorted(predicate.columns())).slice(others[0].as_py(), 1).to_pylist()[0]
         name = options.spelling("replace_where")
         raise InvalidInput(f"option {name!r}: {len(others)} rows to write do not match {condition!r}: {shown}")
-
-
-def _is_replay(options: SourceOptions, snapshot: Snapshot) -> bool:
-    """Return whether the table has the write's batch; raise `InvalidInput` if it was one of raw files."""
-    batch = options.batch
-    if not batch:
-        return False
-    known = maintenance.ingested_batches(snapshot).get(batch)
-    if known is not None and known.token != batch:
-        raise InvalidInput(
-            f"batch {batch!r} was ingested from raw files in version {known.version}: give this write another name"
-        )
-    return known is not None
