@@ -75,6 +75,13 @@ def test_unknown_or_invalid_options_are_refused(options: dict[str, str], message
         SourceOptions.parse(options)
 
 
+def test_every_switch_is_true_or_false() -> None:
+    switches = [each.name for each in fields(SourceOptions) if each.default is False]
+    for name in (*switches, "merge_schema", "overwrite_schema"):
+        with pytest.raises(InvalidInput, match=f"option '{name}' is 'true' or 'false', not 'no'"):
+            SourceOptions.parse({"path": "x", name: "no"})
+
+
 def test_an_unstable_file_version_is_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="2.3"):
         SourceOptions.parse({"path": "x", "data_storage_version": "2.3"})

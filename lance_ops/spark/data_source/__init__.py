@@ -14,12 +14,8 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.spark.data_source.change_stream import LanceChangeReader, change_stream_schema
     from lance_ops.spark.data_source.hidden_frames import without_frames
-    from lance_ops.spark.data_source.options import (
-        BlobHandling,
-        SourceOptions,
-        check_blob_handling,
-        options_of_properties,
-    )
+    from lance_ops.spark.data_source.option_texts import BlobHandling, check_blob_handling
+    from lance_ops.spark.data_source.options import SourceOptions, options_of_properties
     from lance_ops.spark.data_source.pushing_reader import PushingReader
     from lance_ops.spark.data_source.refused_stream import RefusedStream
     from lance_ops.spark.data_source.source import LanceSource
@@ -56,7 +52,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BlobHandling": "options",
+    "BlobHandling": "option_texts",
     "FragmentsWritten": "spark_writers",
     "LanceChangeReader": "change_stream",
     "LanceReader": "table_reader",
@@ -71,7 +67,7 @@ _MODULES = {
     "WritePlan": "write_plan",
     "change_schema": "version_changes",
     "change_stream_schema": "change_stream",
-    "check_blob_handling": "options",
+    "check_blob_handling": "option_texts",
     "options_of_properties": "options",
     "plan_write": "write_planning",
     "read_changes": "version_changes",

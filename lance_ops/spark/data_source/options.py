@@ -49,12 +49,10 @@ rows.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import field, fields, replace
-from datetime import UTC, datetime
-from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import MISSING, field, fields, replace
+from datetime import datetime
+from typing import Any
 
 from lance_ops import refs
 from lance_ops.committers import open_root
@@ -64,13 +62,24 @@ from lance_ops.core.schema import SchemaMode
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
 from lance_ops.snapshot import Snapshot, snapshot_as_of
+from lance_ops.spark.data_source.option_texts import (
+    ParseText,
+    known_options,
+    parse_blob_handling,
+    parse_file_version,
+    parse_flag,
+    parse_moment,
+    parse_names,
+    parse_number,
+    parse_schema_mode,
+    plain_text,
+    resembling,
+    spelled_name,
+)
 from lance_ops.spark.translation import FRAGMENT_ID, CaseRule, is_hint
 from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 
-__all__ = ["BlobHandling", "SourceOptions", "check_blob_handling", "options_of_properties"]
-
-BlobHandling = Literal["all_binary", "blobs_descriptions"]
-"""What a read gives of blobs: their bytes, or descriptions of where these are."""
+__all__ = ["SourceOptions", "options_of_properties"]
 
 _STORAGE = "storage_options."
 _CONFIG = "config."
@@ -79,32 +88,8 @@ _NO_CATALOG = (
     "Spark's catalog cannot hold tables of a Python source; .save(path) writes one, and "
     "lance_ops.spark.create_view(spark, name, path) gives it a name"
 )
-_NO_OPTIONS = frozenset(["storage_options", "type_hints", "config", "given", "made_at_ns"])
-"""The fields of `SourceOptions` that no option sets by its own name."""
-_RESEMBLES = 0.75
-"""How alike a key must be to an option, as difflib measures it, to be taken for a misspelt one."""
 _HINTS = (".arrow.", ".lance.")
 _SPARKS_OWN = frozenset(["checkpointlocation"])
-_SPARKS_NAMES = {
-    "versionAsOf": "version",
-    "timestampAsOf": "timestamp",
-    "replaceWhere": "replace_where",
-    "mergeSchema": "merge_schema",
-    "overwriteSchema": "overwrite_schema",
-    "startingVersion": "starting_version",
-    "readChangeFeed": "read_change_feed",
-}
-_NEAREST = {
-    "maxfilespertrigger": "max_fragments_per_trigger",
-    "maxbytespertrigger": "max_rows_per_trigger",
-    "ignoredeletes": "skip_changes",
-    "ignorechanges": "skip_changes",
-    "skipchangecommits": "skip_changes",
-    "txnappid": "batch",
-    "txnversion": "batch",
-}
-"""Delta's options whose names are far from those of the options that do the same here."""
-_SPARKS_SPELLING = {name.lower(): name for name in _SPARKS_NAMES}
 _ONE_VERSION = "both name a version"
 _ONE_SCHEMA = "both say what becomes of the schema"
 _SCHEMA_SWITCHES = {"merge_schema": SchemaMode.ADD, "overwrite_schema": SchemaMode.OVERWRITE}
@@ -119,49 +104,53 @@ _CONTRADICTIONS = (
     ("merge_schema", "overwrite_schema", _ONE_SCHEMA),
     ("batch", "replace_where", "contradict each other, since a replacement may be repeated as it is"),
 )
-_FOR_READING = (
-    *("version", "timestamp", "tag", "branch", "filter", "columns", "blob_handling"),
-    *("with_row_id", "with_row_address", "with_fragment_id", "with_version_columns"),
-    *("num_partitions", "rows_needed", "push_filters"),
-    *("starting_version", "skip_changes", "read_change_feed"),
-    *("max_rows_per_trigger", "max_fragments_per_trigger", "max_versions_per_trigger"),
-)
+
+
+_PARSE, _READS = "parse", "reads"
+
+
+def _option(parse: ParseText, *, default: Any = None, reads: bool = False) -> Any:
+    """Return the field of an option: what parses its text, and whether it is for reading, so that a write refuses it.
+
+    A field that is made otherwise is set by no option of its name.
+    """
+    return field(default=default, metadata={_PARSE: parse, _READS: reads})
 
 
 @dataclass(frozen=True)
 class SourceOptions:
     """The parsed options; `repr` does not show the secrets in `storage_options`."""
 
-    path: str
-    version: int | None = None
-    timestamp: datetime | None = None
-    tag: str | None = None
-    branch: str | None = None
-    filter: str | None = None
-    columns: tuple[str, ...] | None = None
-    blob_handling: str | None = None
-    with_row_id: bool = False
-    with_row_address: bool = False
-    with_fragment_id: bool = False
-    with_version_columns: bool = False
-    case_sensitive: bool = False
-    push_filters: bool = False
-    num_partitions: int | None = None
-    rows_needed: int | None = None
-    replace_where: str | None = None
-    schema_mode: SchemaMode | None = None
-    batch: str | None = None
-    query: str | None = None
-    starting_version: int | None = None
-    max_rows_per_trigger: int | None = None
-    max_fragments_per_trigger: int | None = None
-    skip_changes: bool = False
-    read_change_feed: bool = False
-    max_versions_per_trigger: int | None = None
-    data_storage_version: FileVersion | None = None
-    enable_stable_row_ids: bool = False
-    max_rows_per_file: int = MAX_ROWS_PER_FILE
-    max_bytes_per_file: int = MAX_BYTES_PER_FILE
+    path: str = _option(plain_text, default=MISSING)
+    version: int | None = _option(parse_number, reads=True)
+    timestamp: datetime | None = _option(parse_moment, reads=True)
+    tag: str | None = _option(plain_text, reads=True)
+    branch: str | None = _option(plain_text, reads=True)
+    filter: str | None = _option(plain_text, reads=True)
+    columns: tuple[str, ...] | None = _option(parse_names, reads=True)
+    blob_handling: str | None = _option(parse_blob_handling, reads=True)
+    with_row_id: bool = _option(parse_flag, default=False, reads=True)
+    with_row_address: bool = _option(parse_flag, default=False, reads=True)
+    with_fragment_id: bool = _option(parse_flag, default=False, reads=True)
+    with_version_columns: bool = _option(parse_flag, default=False, reads=True)
+    case_sensitive: bool = _option(parse_flag, default=False)
+    push_filters: bool = _option(parse_flag, default=False, reads=True)
+    num_partitions: int | None = _option(parse_number, reads=True)
+    rows_needed: int | None = _option(parse_number, reads=True)
+    replace_where: str | None = _option(plain_text)
+    schema_mode: SchemaMode | None = _option(parse_schema_mode)
+    batch: str | None = _option(plain_text)
+    query: str | None = _option(plain_text)
+    starting_version: int | None = _option(parse_number, reads=True)
+    max_rows_per_trigger: int | None = _option(parse_number, reads=True)
+    max_fragments_per_trigger: int | None = _option(parse_number, reads=True)
+    skip_changes: bool = _option(parse_flag, default=False, reads=True)
+    read_change_feed: bool = _option(parse_flag, default=False, reads=True)
+    max_versions_per_trigger: int | None = _option(parse_number, reads=True)
+    data_storage_version: FileVersion | None = _option(parse_file_version)
+    enable_stable_row_ids: bool = _option(parse_flag, default=False)
+    max_rows_per_file: int = _option(parse_number, default=MAX_ROWS_PER_FILE)
+    max_bytes_per_file: int = _option(parse_number, default=MAX_BYTES_PER_FILE)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     type_hints: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
@@ -175,15 +164,13 @@ class SourceOptions:
         """Read Spark's options; raise `InvalidInput` naming one that is unknown, missing or malformed."""
         if {key.lower() for key in options} >= _CATALOGS_OWN:
             raise InvalidInput(f"CREATE TABLE … USING lance: {_NO_CATALOG}")
-        known = _known_names()
         values: dict[str, Any] = {}
         storage_options: dict[str, str] = {}
         hints: dict[str, str] = {}
         config: dict[str, str] = {}
         given: dict[str, str] = {}
         for key, text in options.items():
-            shown = _SPARKS_SPELLING.get(key.lower(), key)
-            name = _SPARKS_NAMES.get(shown, key.lower())
+            name, shown = spelled_name(key)
             if name.startswith(_CONFIG) and not is_hint(name):
                 config[key[len(_CONFIG) :]] = text  # keys of a configuration that differ in case are two
                 continue
@@ -196,10 +183,10 @@ class SourceOptions:
                 storage_options[name.removeprefix(_STORAGE)] = text
             elif is_hint(name):
                 hints[name] = text
-            elif name in known:
-                values[name] = _PARSERS[name](shown, text) if name in _PARSERS else text
+            elif name in _PARSERS:
+                values[name] = _PARSERS[name](shown, text)
             else:
-                raise InvalidInput(f"format('lance') has no option {key!r}: {_known_options(name, known)}")
+                raise InvalidInput(f"format('lance') has no option {key!r}: {known_options(name, _PARSERS)}")
         if not values.get("path"):
             raise InvalidInput(
                 "format('lance') needs the dataset's path: .load(path), .save(path) or option 'path'. A table of "
@@ -295,10 +282,12 @@ class SourceOptions:
             return None
 
 
-def check_blob_handling(name: str, given: str | None) -> None:
-    """Raise `InvalidInput` for a value of the option that is neither None nor a `BlobHandling`."""
-    if given is not None and given not in get_args(BlobHandling):
-        raise InvalidInput(f"option {name!r} is {' or '.join(map(repr, get_args(BlobHandling)))}, not {given!r}")
+_PARSERS: dict[str, ParseText] = {
+    **{each.name: each.metadata[_PARSE] for each in fields(SourceOptions) if _PARSE in each.metadata},
+    **dict.fromkeys(_SCHEMA_SWITCHES, parse_flag),
+}
+"""What parses the text of each option, without those that hold a column's name or another key."""
+_FOR_READING = tuple(each.name for each in fields(SourceOptions) if each.metadata.get(_READS))
 
 
 def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -307,113 +296,19 @@ def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
     A property is such an option, or else a key of the table's configuration. Raises `InvalidInput` for a key that
     resembles an option or a hint on a column's type: an option that is written wrong would be ignored.
     """
-    known = _known_names()
-    spelled = {each.replace("_", ""): each for each in {*known, "storage_options"} - {*_FOR_READING}}
+    for_writing = {*_PARSERS, "storage_options"} - {*_FOR_READING}
     options = {}
     for key, value in properties.items():
-        name = _SPARKS_NAMES.get(_SPARKS_SPELLING.get(key.lower(), key), key.lower())
-        if name in known or name.startswith((_STORAGE, _CONFIG)) or is_hint(name):
+        name, _ = spelled_name(key)
+        if name in _PARSERS or name.startswith((_STORAGE, _CONFIG)) or is_hint(name):
             options[key] = value
             continue
-        near = get_close_matches(name.replace("_", ""), spelled, n=1, cutoff=_RESEMBLES)
+        near = resembling(name, for_writing)
         if near or any(hint in name[1:] for hint in _HINTS):
-            meant = f"did you mean {spelled[near[0]]!r}?" if near else "it resembles a hint on a column's type."
+            meant = f"did you mean {near!r}?" if near else "it resembles a hint on a column's type."
             raise InvalidInput(
                 f"format('lance') has no option {key!r}: {meant} A key of the table's configuration that resembles an "
                 f"option is written {_CONFIG}{key}"
             )
         options[_CONFIG + key] = value
     return options
-
-
-def _known_names() -> set[str]:
-    """Return the names of the options, without those that hold a column's name or another key."""
-    return {known.name for known in fields(SourceOptions)} - _NO_OPTIONS | {*_SCHEMA_SWITCHES}
-
-
-def _known_options(name: str, known: Collection[str]) -> str:
-    """Return the options that there are, after the one that the user may have meant."""
-    spelled = {each.replace("_", ""): each for each in known}
-    near = get_close_matches(name.replace("_", ""), spelled, n=1)
-    meant = _NEAREST.get(name) or (spelled[near[0]] if near else None)
-    hint = f"did you mean {meant!r}? The" if meant else "the"
-    return f"{hint} options are {', '.join(sorted(known))}"
-
-
-def _number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text)):
-        raise InvalidInput(f"option {name!r} must be a positive number, not {text!r}")
-    return int(text)
-
-
-def _moment(name: str, text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise InvalidInput(f"option {name!r} is a moment like '2026-01-31T12:00:00Z', not {text!r}") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _flag(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise InvalidInput(f"option {name!r} is 'true' or 'false', not {text!r}")
-    return text.lower() == "true"
-
-
-def _names(name: str, text: str) -> tuple[str, ...]:
-    if not text.lstrip().startswith("["):
-        return tuple(part.strip() for part in text.split(","))
-    try:
-        names = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"option {name!r} is not a JSON list of names: {error}") from error
-    if not all(isinstance(part, str) for part in names):
-        raise InvalidInput(f"option {name!r} is not a JSON list of names: {text}")
-    return tuple(names)
-
-
-def _blob_handling(name: str, text: str) -> str:
-    check_blob_handling(name, text)
-    return text
-
-
-def _schema_mode(name: str, text: str) -> SchemaMode:
-    try:
-        return SchemaMode(text.lower())
-    except ValueError:
-        raise InvalidInput(
-            f"option {name!r} is one of {', '.join(mode.value for mode in SchemaMode)}, not {text!r}"
-        ) from None
-
-
-def _file_version(_: str, text: str) -> FileVersion:
-    return FileVersion.parse(text)
-
-
-_PARSERS: dict[str, Callable[[str, str], Any]] = {
-    "version": _number,
-    "timestamp": _moment,
-    "blob_handling": _blob_handling,
-    "with_row_id": _flag,
-    "with_fragment_id": _flag,
-    "with_version_columns": _flag,
-    "case_sensitive": _flag,
-    "with_row_address": _flag,
-    "columns": _names,
-    "push_filters": _flag,
-    "num_partitions": _number,
-    "rows_needed": _number,
-    "starting_version": _number,
-    "max_rows_per_trigger": _number,
-    "max_fragments_per_trigger": _number,
-    "skip_changes": _flag,
-    "read_change_feed": _flag,
-    "max_versions_per_trigger": _number,
-    "schema_mode": _schema_mode,
-    "merge_schema": _flag,
-    "overwrite_schema": _flag,
-    "data_storage_version": _file_version,
-    "enable_stable_row_ids": _flag,
-    "max_rows_per_file": _number,
-    "max_bytes_per_file": _number,
-}
