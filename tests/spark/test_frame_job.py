@@ -118,7 +118,9 @@ def test_groups_of_many_bytes_are_sent_as_several_tables(monkeypatch: pytest.Mon
 def test_of_tasks_the_stage_that_runs_them_counts_and_of_rows_all(of_rows: bool, counted: tuple[int, int]) -> None:
     watched = frame_job._WatchedTasks(of_rows=of_rows)
     stages = [SimpleNamespace(stage_id=at, num_completed_tasks=done, num_tasks=num) for at, done, num in STAGES]
-    with watched.of(type("Session", (Mock,), {"__module__": "pyspark.sql.connect.session"})()):
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    session.registerProgressHandler = session.removeProgressHandler = Mock()
+    with watched.of(session):
         for known in (stages[:1], stages):
             watched(known, 0, None, False)
     assert (watched.num_done, watched.num_tasks) == counted

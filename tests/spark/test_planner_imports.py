@@ -47,7 +47,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
             (*_READERS[1:], *_WRITERS, *_DECODERS),
             165,
         ),
-        ("assert pickle.dumps(source.writer(rows, False))", _WRITERS, _READERS, 141),
+        ("assert pickle.dumps(source.writer(rows, False))", _WRITERS, _READERS, 143),
     ],
 )
 def test_a_planner_loads_only_what_its_step_needs(

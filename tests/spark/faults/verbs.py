@@ -134,12 +134,11 @@ def _erase(dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
 def _ingest(mode: IngestMode, dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
     """Ingest four raw files, a task for each."""
     keys = () if mode is IngestMode.APPEND else ("x",)
-    files = []
+    batches = []
     for first in range(38, 46, 2):
         path = Path(dataset.uri).with_name(f"{first}.parquet")
         pq.write_table(pa.table({"x": [first, first + 1], "y": [-first, -first - 1]}), path)
-        files.append(RawFile(str(path), path.stat().st_size, path.name))
-    batches = [IngestBatch(file.name, (file,)) for file in files]
+        batches.append(IngestBatch(path.name, (RawFile(str(path), path.stat().st_size, path.name),)))
     options = IngestOptions(mode=mode, keys=keys, max_files_per_task=1)
     ingest(dataset.uri, batches, options=options, runner=runner)
 
