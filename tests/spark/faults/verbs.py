@@ -132,10 +132,10 @@ def _erase(dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
 
 
 def _ingest(mode: IngestMode, dataset: lance_ops.LanceDataset, runner: OnSpark) -> None:
-    """Ingest four raw files, a task for each."""
-    keys = () if mode is IngestMode.APPEND else ("x",)
+    """Ingest four raw files, a task for each. Some rows have keys of the table's, where rows are merged by key."""
+    keys, begin = ((), ROWS) if mode is IngestMode.APPEND else (("x",), ROWS - 2)
     batches = []
-    for first in range(38, 46, 2):
+    for first in range(begin, begin + 8, 2):
         path = Path(dataset.uri).with_name(f"{first}.parquet")
         pq.write_table(pa.table({"x": [first, first + 1], "y": [-first, -first - 1]}), path)
         batches.append(IngestBatch(path.name, (RawFile(str(path), path.stat().st_size, path.name),)))
@@ -305,12 +305,11 @@ VERBS = {
         _ERASED,
         version=4,
         prepare=lambda dataset: dataset.delete("x = 1"),
-        reserves_first=True,
     ),
     "ingestion": Verb(
         "ingest into",
         partial(_ingest, IngestMode.APPEND),
-        {"x": [*range(38), 38, 38, 39, 39, *range(40, 46)], "y": [*range(38), -38, 38, -39, 39, *range(-40, -46, -1)]},
+        {"x": range(ROWS + 8), "y": [*NUMBERS, *range(-ROWS, -ROWS - 8, -1)]},
         num_fragments=FRAGMENTS + 4,
     ),
     "ingestion by key": Verb(
