@@ -77,8 +77,9 @@ def _cluster(monkeypatch: pytest.MonkeyPatch, present: list[int], **settings: st
     return job
 
 
-def test_a_cluster_of_unknown_size_is_known_by_its_first_executor(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = _cluster(monkeypatch, [0, 16])
+def test_a_cluster_of_unknown_size_is_known_when_its_executors_have_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = _cluster(monkeypatch, [0, 8, 16, 16])
+    monkeypatch.setattr(cluster_size, "_SECONDS_BETWEEN_EXECUTORS", 0)
     assert slots_of(Mock()) == 16
     assert job.call_count == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 from pyspark.sql import SparkSession
 
@@ -13,19 +14,24 @@ from lance_ops.spark.running.spark_job import SparkJob
 __all__ = ["known_slots", "slots_of", "task_slots"]
 
 _UNLIMITED = 2**31 - 1  # what Spark takes a missing maximum for
+_SECONDS_BETWEEN_EXECUTORS = 1.0
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*")
 
 
 def slots_of(session: SparkSession) -> int:
     """Return how many tasks the cluster of a session with a context runs at once, as `task_slots` does.
 
-    If no setting tells, and no executor has registered yet, wait for the first one. Only a cluster whose executors
-    come later than its session is in this state, such as one with a standalone master.
+    If no setting tells, and no executor has registered yet, wait for the first one, and for those that follow within a
+    second of each other. Only a cluster whose executors come later than its session is in this state, such as one with
+    a standalone master.
     """
     known = known_slots(session)
     if known is None:
         SparkJob(session, "lance: wait for an executor").run(session.range(1).count, lambda: None)
-        known = known_slots(session)
+        known, before = known_slots(session), None
+        while known != before:
+            time.sleep(_SECONDS_BETWEEN_EXECUTORS)
+            known, before = known_slots(session), known
     return known or 1
 
 

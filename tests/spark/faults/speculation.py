@@ -25,6 +25,7 @@ _CONFIG = {
     "spark.speculation.minTaskRuntime": "1s",
     "spark.speculation.quantile": "0.5",
     "spark.executor.memory": "512m",
+    "spark.cores.max": "2",  # Spark starts no second attempt of a stage's only task
     "spark.driver.memory": "1g",
 }
 
