@@ -18,7 +18,7 @@ from typing import Self
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own name for it
-from pyspark.sql.types import StructType
+from pyspark.sql.types import NullType, StructType
 
 from lance_ops.api import ExecuteResult, LanceDataset
 from lance_ops.core.errors import InvalidInput, RetryableConflict, TooManyConcurrentWriters, UnsupportedFeature
@@ -32,6 +32,7 @@ from lance_ops.spark.translation import (
     check_half_floats,
     check_key_types,
     has_nanoseconds,
+    is_nested,
     quoted_path,
     session_case_rule,
 )
@@ -67,7 +68,8 @@ def merge_history(
 
     Raises `InvalidInput`, with an example, for a key or a moment that is null, for a key with two values at one moment,
     and for another value before the row that is current. Raises `UnsupportedFeature` for nanoseconds, for half floats,
-    and for a key or a moment whose type is not the table's. Raises `TooManyConcurrentWriters` when the retries
+    for a nested value, a key or a moment whose type is not the table's, and `SchemaMismatch` for a value that cannot be
+    assigned to its column. Raises `TooManyConcurrentWriters` when the retries
     are used up, or `retry_timeout` has passed since the first conflict. An attempt that runs is not ended.
     """
     given = _changes_by(changes, [on] if isinstance(on, str) else list(on), valid_from)
@@ -206,9 +208,15 @@ def _check_columns(snapshot: Snapshot, stored: DataFrame, changes: DataFrame, co
             raise UnsupportedFeature(f"a history with column {name!r}: Spark cuts its nanoseconds (store microseconds)")
     check_half_floats("a history", schema, identity)
     for name in columns.values:
-        if pa.types.is_float16(schema.field(name).arrow_type):
+        kind, given = stored.schema[name].dataType, changes.schema[name].dataType
+        if any(pa.types.is_float16(node.arrow_type) for node in schema.field(name).walk()):
             raise UnsupportedFeature(
                 f"a history with column {name!r}: Spark reads its half floats as float (store those)"
+            )
+        if is_nested(kind) and not isinstance(given, NullType) and given.simpleString() != kind.simpleString():
+            raise UnsupportedFeature(
+                f"a history with column {name!r}, which is {kind.simpleString()} in the table and "
+                f"{given.simpleString()} in the changes (cast it to {kind.simpleString()})"
             )
     types = {name: stored.schema[name].dataType for name in identity}
     check_key_types("a history", StructType([changes.schema[name] for name in identity]), types)

@@ -236,8 +236,8 @@ def test_values_that_arrow_spells_as_spark_does_become_text(array: pa.Array, tex
 @pytest.mark.parametrize(
     ("values", "kind", "fits"),
     [
-        ([1.1, None, -2.25], pa.float64(), True),
-        ([1.1, None], pa.float32(), True),
+        ([None, -2.25, *(number / 100 for number in range(100))], pa.float64(), True),
+        ([None, -2.25, *(number / 100 for number in range(100))], pa.float32(), True),
         ([], pa.float64(), True),
         ([1.005], pa.float64(), False),
         ([1.126], pa.float32(), False),

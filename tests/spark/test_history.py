@@ -189,6 +189,16 @@ def test_a_change_that_is_not_the_next_one_is_refused(
         ({"id": pa.float16()}, ("CAST(0.1 AS FLOAT)", "DATE '2026-01-02'"), "key 'id', which Spark reads as float"),
         ({}, ("7L", "TIMESTAMP '2026-01-02 12:00:00'"), "key 'valid_from', which is date in the table and timestamp"),
         ({"price": pa.float16()}, ("7L", "DATE '2026-01-02'"), "column 'price': Spark reads its half floats as float"),
+        (
+            {"price": pa.list_(pa.float16())},
+            ("7L", "DATE '2026-01-02'"),
+            "column 'price': Spark reads its half floats as float",
+        ),
+        (
+            {"price": pa.list_(pa.float32())},
+            ("7L", "DATE '2026-01-02'"),
+            "'price', which is array<float> in the table and array<double> in the changes .cast it to array<float>",
+        ),
     ],
     ids=[
         "a moment in nanoseconds",
@@ -197,6 +207,8 @@ def test_a_change_that_is_not_the_next_one_is_refused(
         "a half float",
         "a date",
         "halves",
+        "a list of halves",
+        "a list of doubles",
     ],
 )
 def test_columns_that_spark_reads_otherwise_than_the_merge_are_refused(
@@ -207,7 +219,8 @@ def test_columns_that_spark_reads_otherwise_than_the_merge_are_refused(
     values = {"id": 0.1 if "id" in types else 7, "price": None, "valid_from": datetime(2026, 1, 1), "valid_to": None}
     columns = [pa.array([value], field.type) for value, field in zip((*values.values(), True), fields, strict=True)]
     dataset = lance_ops.write_dataset(pa.Table.from_arrays(columns, schema=pa.schema(fields)), dataset_uri)
-    price = "INTERVAL '1' SECOND" if "price" in types else "2.0D"
+    prices = {pa.duration("ns"): "INTERVAL '1' SECOND", pa.list_(pa.float32()): "array(1.1D)"}
+    price = prices.get(types.get("price"), "2.0D")
     changes = spark.sql(f"SELECT {given[0]} AS id, {price} AS price, {given[1]} AS valid_from")
     with pytest.raises(UnsupportedFeature, match=message):
         merge_history(dataset, changes, "id")

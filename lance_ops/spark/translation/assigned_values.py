@@ -43,7 +43,10 @@ def assigned_value(value: Column, given: DataType, wanted: DataType, refusal: st
 def _why_not(given: DataType, wanted: DataType) -> str:
     if isinstance(wanted, StringType):
         return ""
-    types = arrow_schema_of(StructType([StructField("value", given), StructField("column", wanted)])).types
+    try:
+        types = arrow_schema_of(StructType([StructField("value", given), StructField("column", wanted)])).types
+    except SchemaMismatch:
+        return f"no Lance table stores {given.simpleString()}; cast it"
     return why_not_assigned(*types)
 
 

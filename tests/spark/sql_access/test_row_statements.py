@@ -336,6 +336,7 @@ def test_a_value_that_does_not_fit_changes_nothing(run: Any, lake: Path) -> None
         ("i = nullif(i, 1)", SchemaMismatch, "'i' holds nulls and may not"),
         ("i = array(1)", SchemaMismatch, "'i' of type smallint gets a array"),
         ("s = DATE '2026-01-01' + i + nope", PySparkException, "nope"),
+        ("i = INTERVAL '1' YEAR", SchemaMismatch, "column 'i' of type smallint: no Lance table stores interval year"),
         ("i = DATE '2026-01-01'", SchemaMismatch, "column 'i' of type smallint: .*unix_date"),
     ):
         with pytest.raises(kind, match=reason):
