@@ -138,19 +138,22 @@ def _failures(
 ) -> Iterator[tuple[Alert | None, Told]]:
     failed = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=told.failure)
     for record in instance.fetch_run_status_changes(failed, limit=_EVENTS_AT_ONCE, ascending=True).records:
-        run = instance.get_run_by_id(record.run_id)
+        run = _run_to_tell(instance, record.run_id, watched)
         if run is not None and awaits_retry(instance, run, datetime.fromtimestamp(record.timestamp, UTC), now):
-            return  # later failures wait, too, because the position cannot pass this one
+            return  # the dataset's later failures wait, too, because the position cannot pass this one
         told = replace(told, failure=record.storage_id)
-        concerns = run is not None and not was_retried(run) and _is_of_dataset(instance, run, watched)
         event = record.event_log_entry.dagster_event
         message = (event.message if event else "") or "the run failed"
-        yield _failure(instance, watched, events, run, message) if run is not None and concerns else None, told
+        yield _failure(instance, watched, events, run, message) if run is not None else None, told
 
 
-def _is_of_dataset(instance: dg.DagsterInstance, run: dg.DagsterRun, watched: Watched) -> bool:
-    names = watched.names
-    return run.job_name in watched.jobs or materializes_any(instance, run, [names.head, names.batches])
+def _run_to_tell(instance: dg.DagsterInstance, run_id: str, watched: Watched) -> dg.DagsterRun | None:
+    """Return a failed run of the dataset; None if it is of something else, was started again, or was deleted."""
+    run, names = instance.get_run_by_id(run_id), watched.names
+    if run is None or was_retried(run):
+        return None
+    is_ours = run.job_name in watched.jobs or materializes_any(instance, run, [names.head, names.batches])
+    return run if is_ours else None
 
 
 def _failure(
