@@ -160,6 +160,35 @@ def test_a_change_of_a_clock_that_is_far_ahead_does_not_count_as_fresh(deploymen
     assert "the clock of its writer was ahead" in (deployment.tick("freshness").skip_message or "")
 
 
+def test_a_change_dated_ahead_is_not_fresh_when_its_date_comes(deployment: Deployment, clock: list[timedelta]) -> None:
+    with writers_clock_ahead(timedelta(days=3)):
+        write_dataset(rows(1), deployment.config.uri)
+    assert reported(deployment) == [False]
+    deployment.data.create_scalar_index("id", "BTREE")
+    assert reported(deployment) == []
+    clock[0] = timedelta(hours=73)
+    assert reported(deployment) == []
+    assert "the clock of its writer was ahead" in (deployment.tick("freshness").skip_message or "")
+    assert not freshness(deployment.instance, deployment.config).passed, "the check says what the sensor says"
+    write_dataset(rows(2), deployment.config.uri, mode="append")
+    clock[0] = timedelta(0)
+    assert reported(deployment) == [True]
+
+
+def test_a_change_dated_ahead_that_a_check_saw_first_is_known_to_the_sensor(
+    deployment: Deployment, clock: list[timedelta]
+) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    clock[0] = timedelta(hours=3)
+    assert reported(deployment) == [False]
+    with writers_clock_ahead(timedelta(days=3)):
+        write_dataset(rows(2), deployment.config.uri, mode="append")
+    assert reported(deployment) == [False], "red already, and a check must know when the change was first seen"
+    deployment.location.cursors.clear()
+    clock[0] = timedelta(hours=73)
+    assert reported(deployment) == []
+
+
 def test_rows_too_old_in_a_store_that_refuses_turn_the_check_red(
     deployment: Deployment, clock: list[timedelta], monkeypatch: pytest.MonkeyPatch
 ) -> None:
