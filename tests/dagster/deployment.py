@@ -121,6 +121,13 @@ def writers_clock_ahead(by: timedelta) -> Iterator[None]:
         yield
 
 
+def write_damaged_tag(deployment: Deployment) -> None:
+    """Give the dataset a tag, `kept`, whose file is garbage."""
+    tag = Path(deployment.config.uri, "_refs", "tags", "kept.json")
+    tag.parent.mkdir(parents=True)
+    tag.write_bytes(b"garbage")
+
+
 def values(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:
     """Return metadata as plain values."""
     return {name: value.value for name, value in metadata.items()}

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.dagster.head import health_markdown, judge, measure
 from lance_ops.dagster.jobs import build_schedules
-from tests.dagster.deployment import Deploy, Deployment, check_results
+from tests.dagster.deployment import Deploy, Deployment, check_results, write_damaged_tag
 
 pytestmark = pytest.mark.dagster
 
@@ -61,6 +62,27 @@ def test_versions_that_clean_up_must_keep_are_a_warning_that_fails_no_run(deploy
     said = found.description or ""
     assert said.startswith("versions is 0, within the limit of 2; clean-up keeps 8 versions: lower ")
     assert "maintenance.cleanup.older_than_days (14)" in said and "health.versions" in said
+
+
+def test_a_damaged_tag_stops_the_clean_up_of_a_maintenance_and_no_step_before_it(deployment: Deployment) -> None:
+    fill(deployment)
+    write_damaged_tag(deployment)
+    result = deployment.location.run("trips_maintenance", raise_on_error=False)
+    assert [event.step_key for event in result.all_events if event.is_step_success] == ["health", "compact", "reindex"]
+    (failed,) = result.get_step_failure_events()
+    assert failed.step_key == "cleanup" and "kept.json" in str(failed.step_failure_data.error)
+    assert len(deployment.data.get_fragments()) == 1
+
+
+def test_versions_that_cannot_be_counted_are_no_number_and_fail_no_run(deployment: Deployment) -> None:
+    fill(deployment)
+    write_damaged_tag(deployment)
+    measured = measure(deployment.config, deployment.data.snapshot)
+    verdicts = judge(deployment.config, measured)
+    (versions,) = (verdict for verdict in verdicts if verdict.name == "versions")
+    assert versions.passed and versions.value is None
+    said = health_markdown(measured, verdicts)
+    assert "| versions | unknown |" in said and "kept.json" in said
 
 
 def test_a_second_maintenance_finds_nothing_to_do(deployment: Deployment) -> None:

@@ -24,7 +24,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
-from lance_ops.dagster.evaluations import CheckEvaluator, check_result_of, not_looked_warning
+from lance_ops.dagster.evaluations import CheckEvaluator, check_result_of
 from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head.freshness import FRESH, build_freshness_check, freshness
 from lance_ops.dagster.head.integrity import INTACT, verify_some
@@ -289,11 +289,7 @@ def _evaluate_health(config: DatasetConfig, open_newest: OpenNewest) -> list[dg.
         return [unopened_warning(head, name, error) for name in HEALTH_CHECKS]
     if snapshot is None:
         return [_not_there(head, name) for name in HEALTH_CHECKS]
-    try:
-        measured = measure(config, snapshot)
-    except CorruptFile as error:  # of a tag or a pin, which say what clean-up keeps
-        return [not_looked_warning(head, name, str(error)) for name in HEALTH_CHECKS]
-    return [verdict.evaluation(head) for verdict in judge(config, measured)]
+    return [verdict.evaluation(head) for verdict in judge(config, measure(config, snapshot))]
 
 
 def _not_there(head: dg.AssetKey, name: str) -> dg.AssetCheckEvaluation:

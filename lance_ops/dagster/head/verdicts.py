@@ -7,8 +7,10 @@ from typing import Any
 
 import dagster as dg
 
+from lance_ops.core.errors import CorruptFile
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.evaluations import not_looked_warning
 from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.maintenance.debt import count_removable_versions
@@ -30,23 +32,25 @@ HEALTH_CHECKS = {
 class Verdict:
     """A measured number and its limit; `advice` says which job brings the number down.
 
-    `warning` says what no job brings down, if there is such a thing. It fails no run.
+    `value` is None if it could not be measured. `warning` says why, or what no job brings down. It fails no run.
     """
 
     name: str
-    value: float
+    value: float | None
     limit: float
     advice: str
     warning: str | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether the number is within the limit."""
-        return self.value <= self.limit
+        """Whether the number is within the limit, as far as it is known."""
+        return self.value is None or self.value <= self.limit
 
     @property
     def sentence(self) -> str:
         """The verdict in words."""
+        if self.value is None:
+            return f"{self.name} is unknown: {self.warning}"
         relation = "within" if self.passed else "above"
         sentence = f"{self.name} is {self.value:.4g}, {relation} the limit of {self.limit:.4g}"
         return "; ".join([sentence, *([] if self.passed else [self.advice]), *([self.warning] if self.warning else [])])
@@ -54,10 +58,13 @@ class Verdict:
     @property
     def metadata(self) -> dict[str, Any]:
         """The numbers, so that the UI can plot them."""
-        return {"lance/value": float(self.value), "lance/limit": float(self.limit)}
+        value = {} if self.value is None else {"lance/value": float(self.value)}
+        return {**value, "lance/limit": float(self.limit)}
 
     def evaluation(self, head: dg.AssetKey) -> dg.AssetCheckEvaluation:
         """Return the result of the check."""
+        if self.value is None:
+            return not_looked_warning(head, self.name, str(self.warning))
         warns = self.passed and self.warning is not None
         severity = dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR
         return dg.AssetCheckEvaluation(
@@ -67,17 +74,24 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Measured:
-    """The measures of a version, and how many of the versions the declared clean-up may remove."""
+    """The measures of a version, and how many of the versions the declared clean-up may remove.
+
+    The number is None if a tag or a branch that may hold versions cannot be read. `why_uncounted` then names it.
+    """
 
     report: HealthReport
-    num_removable_versions: int
+    num_removable_versions: int | None
+    why_uncounted: str | None = None
 
 
 def measure(config: DatasetConfig, snapshot: Snapshot) -> Measured:
     """Measure a version. A fragment is small below three quarters of the declared compaction's target."""
     policy = debt_policy(config)
     report = health(snapshot, HealthThresholds(small_fragment_rows=policy.limits.small_fragment_rows))
-    return Measured(report, count_removable_versions(snapshot, policy.cleanup))
+    try:
+        return Measured(report, count_removable_versions(snapshot, policy.cleanup))
+    except CorruptFile as error:  # the other measures and their jobs need no tag and no branch
+        return Measured(report, None, f"{error}: clean-up needs this file, so bring it back or remove it")
 
 
 def judge(config: DatasetConfig, measured: Measured) -> tuple[Verdict, ...]:
@@ -99,7 +113,7 @@ def judge(config: DatasetConfig, measured: Measured) -> tuple[Verdict, ...]:
             measured.num_removable_versions,
             limits.versions,
             f"run {names.of('cleanup')}",
-            _warning_of_kept_versions(config, report.num_versions - measured.num_removable_versions),
+            _warning_of_versions(config, measured),
         ),
     )
 
@@ -117,19 +131,28 @@ def health_markdown(measured: Measured, verdicts: Sequence[Verdict]) -> str:
                 report.num_small_fragments,
                 f"{report.num_deleted_rows:,}",
                 report.num_versions,
-                measured.num_removable_versions,
+                "unknown" if measured.num_removable_versions is None else measured.num_removable_versions,
                 size_text(report.size_bytes),
             )
         ],
     )
     lines = [
-        (v.name, f"{v.value:.4g}", f"{v.limit:.4g}", v.advice if not v.passed else v.warning or "ok") for v in verdicts
+        (
+            v.name,
+            "unknown" if v.value is None else f"{v.value:.4g}",
+            f"{v.limit:.4g}",
+            v.advice if not v.passed else v.warning or "ok",
+        )
+        for v in verdicts
     ]
     return f"{numbers}\n\n{table(['check', 'value', 'limit', 'verdict'], lines)}"
 
 
-def _warning_of_kept_versions(config: DatasetConfig, num_kept: int) -> str | None:
-    """Return what to declare if the versions that clean-up must keep are above the limit by themselves."""
+def _warning_of_versions(config: DatasetConfig, measured: Measured) -> str | None:
+    """Return why the removable versions are not known, or what to declare if those kept alone are above the limit."""
+    if measured.num_removable_versions is None:
+        return measured.why_uncounted
+    num_kept = measured.report.num_versions - measured.num_removable_versions
     if num_kept <= config.health.versions:
         return None
     declared = config.maintenance.cleanup
