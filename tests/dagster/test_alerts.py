@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +27,7 @@ from lance_ops.verbs import Compact
 from tests.dagster.alert_receiver import SECRET, Receiver
 from tests.dagster.alerting import WEBHOOK, alerts, evaluate, fail
 from tests.dagster.deployment import Deploy, Deployment, values
+from tests.pages import BLOCK, DOCS
 
 pytestmark = pytest.mark.dagster
 
@@ -100,6 +103,27 @@ def test_failed_runs_and_red_checks_are_told_once_each(deploy: Deploy, receiver:
     alerts(deployment)
     (anew,) = receiver.take()
     assert (anew["title"], anew["status"]) == ("check versions is red", "firing") and anew["key"] != red["key"]
+
+
+def test_the_page_shows_the_json_of_a_webhook_as_it_is_sent() -> None:
+    run_id = "3f0c1a52-8f0e-4d0c-9a56-0d7c2f5e4b11"
+    reason = "versions is 214, above the limit of 200; run trips_cleanup"
+    remedy = "Mend what it names, then run trips_checks."
+    identity, title = "versions\0417", "check versions is red"
+    red = Alert(AlertEvent.CHECK, "trips", identity, title, reason, remedy, version=8021, run_id=run_id)
+    green = replace(
+        red,
+        title="check versions is green again",
+        reason="versions is 0, within the limit of 200",
+        remedy="",
+        version=8023,
+        run_id="c41be7d0-52a6-4b1f-8f43-6f1f0a9e2d38",
+        occasion="452",
+        is_resolved=True,
+    )
+    blocks = BLOCK.findall((DOCS / "dagster.md").read_text())
+    shown = [json.loads(block) for language, block in blocks if language == "json"]
+    assert shown == [alert.as_json("https://dagster.example") for alert in (red, green)]
 
 
 def test_what_was_told_of_a_red_check_has_one_key_until_it_is_resolved(deploy: Deploy, receiver: Receiver) -> None:
