@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
@@ -185,6 +186,19 @@ def test_a_change_dated_ahead_that_a_check_saw_first_is_known_to_the_sensor(
         write_dataset(rows(2), deployment.config.uri, mode="append")
     assert reported(deployment) == [False], "red already, and a check must know when the change was first seen"
     deployment.location.cursors.clear()
+    clock[0] = timedelta(hours=73)
+    assert reported(deployment) == []
+
+
+def test_a_cursor_of_before_this_was_kept_is_read(deployment: Deployment, clock: list[timedelta]) -> None:
+    with writers_clock_ahead(timedelta(days=3)):
+        write_dataset(rows(1), deployment.config.uri)
+    manifest = deployment.data.snapshot.manifest
+    assert manifest.timestamp is not None
+    cursor = json.dumps([*events.identity_of(manifest), [1, manifest.timestamp.isoformat()]])
+    deployment.location.cursors[deployment.names.of("freshness")] = cursor
+    report(deployment, passed=False)
+    assert reported(deployment) == [False], "it tells when the change was first seen"
     clock[0] = timedelta(hours=73)
     assert reported(deployment) == []
 
