@@ -322,24 +322,15 @@ def test_a_run_that_dagster_retries_or_has_not_judged_yet_is_not_told(deploy: De
         assert found(0) == found(3600) == [None]
 
 
-def test_a_run_of_something_else_that_dagster_retries_holds_up_no_failure(deploy: Deploy) -> None:
-    instance = deploy().instance
+def test_a_run_of_something_else_that_dagster_retries_holds_up_no_failure(instance: dg.DagsterInstance) -> None:
+    def failed(job: str, will_retry: str) -> str:
+        definition = dg.GraphDefinition(name=job).to_job()
+        run = instance.create_run_for_job(definition, tags={"dagster/will_retry": will_retry})
+        instance.report_run_failed(run)
+        return run.run_id
 
-    def failing(job: str, will_retry: str) -> str:
-        @dg.op
-        def fails() -> None:
-            raise dg.Failure
-
-        @dg.job(name=job)
-        def runs() -> None:
-            fails()
-
-        run_id = runs.execute_in_process(instance=instance, raise_on_error=False).run_id
-        instance.add_run_tags(run_id, {"dagster/will_retry": will_retry})
-        return run_id
-
-    failing("foreign", "true")
-    ours = failing("trips_ingest", "false")
+    failed("foreign", "true")
+    ours = failed("trips_ingest", "false")
     watched = Watched("trips", ("trips_ingest",))
     found = list(pending_alerts(instance, watched, (AlertEvent.FAILURE,), Told(), datetime.now(UTC)))
     assert [alert and alert.run_id for alert, _ in found] == [None, ours]
