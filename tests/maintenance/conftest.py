@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import change_manifest, encode_manifest
+from lance_ops.transactions import read_version
 from tests.maintenance.verification.planted_damages import make_dataset
 
 
@@ -18,6 +21,16 @@ def rows(start: int, stop: int) -> pa.Table:
     ids = list(range(start, stop))
     keys = [None if i % 11 == 0 else (i * 7919) % 1000 for i in ids]
     return pa.table({"id": ids, "key": pa.array(keys, pa.int32()), "text": [f"t{i}" for i in ids]})
+
+
+def forbid_writes(snapshot: Snapshot) -> None:
+    """Set a flag in a version's manifest that this release does not know: it may read the version, and not write it."""
+    committed = read_version(snapshot.store, snapshot.committer, snapshot.version)
+    assert committed.transaction is not None
+    forged = change_manifest(committed.manifest, writer_feature_flags=committed.manifest.writer_feature_flags | 1 << 40)
+    snapshot.store.put(
+        snapshot.committer.location(snapshot.version), encode_manifest(forged, committed.transaction.encode())
+    )
 
 
 @pytest.fixture

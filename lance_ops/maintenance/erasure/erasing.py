@@ -110,9 +110,9 @@ def erase(
 
     Raises `InvalidInput` before anything is changed if a tag, a branch or a detached version holds the rows and may not
     be touched, and `HeldByRunningWork` if running work needs them; it names them. Raises `UnsupportedFeature` for an
-    index that cannot be built anew, and `UnsafePath` for files outside the root that are no other dataset's. A clone
-    lets go of its source's files, and the report names the source. What comes up later is no error: a report that is
-    not proven says what is left.
+    index that cannot be built anew and for a version that stays and that this release may not write, and `UnsafePath`
+    for files outside the root that are no other dataset's. A clone lets go of its source's files, and the report names
+    the source. What comes up later is no error: a report that is not proven says what is left.
 
     `approve` is called with what holds the rows before anything is changed, and raises to refuse. When an interrupted
     erasure goes on, versions that it committed itself may be among them, and the pins that it left count no more.
@@ -180,7 +180,26 @@ def _check_round(found: Holdings, options: ErasureOptions) -> frozenset[str]:
         for index in branch.head.manifest.indices:
             if index.name in branch.stale_indices:
                 _check_can_be_built(branch.head, index)
+    _check_named_files_are_known(found)
     return _other_datasets_with_rows(found)
+
+
+def _check_named_files_are_known(found: Holdings) -> None:
+    """Raise `UnsupportedFeature` for a version that stays and may name files in ways that this release does not know.
+
+    The files of removed versions cannot be deleted beside it. Clean-up of one branch counts each version of another as
+    one that stays, even if it is to be removed later.
+    """
+    for branch in found.branches:
+        going = branch.removable_now if len(found.branches) == 1 else ()
+        staying = branch.unwritable.keys() - going
+        if staying:
+            error = branch.unwritable[min(staying)]
+            raise UnsupportedFeature(
+                f"{error.feature} (remove that version or its branch, or use a release that may write it, and erase "
+                "again)",
+                error.where,
+            ) from error
 
 
 def _other_datasets_with_rows(found: Holdings) -> frozenset[str]:
@@ -276,7 +295,10 @@ class _Erasing:
         except (InvalidInput, UnsafePath, UnsupportedFeature) as error:
             self._refused = (f"further rounds were refused: {error}",)
             found = self._search.run(found.main.head)  # rounds before may have changed the newest versions
-        self._sweep(found)
+        try:
+            self._sweep(found)
+        except UnsupportedFeature as error:  # another writer has committed a version that this release may not write
+            self._refused = (*self._refused, f"files of removed versions are left: {error}")
         return found
 
     def _rounds(self, found: Holdings) -> Holdings:
@@ -408,7 +430,7 @@ class _Erasing:
         if self._of_removed_versions is None:
             return
         store = found.main.head.store
-        named = named_by_versions(found)
+        named = named_by_versions(found, deletes_others=True)
         left = [*(self._of_removed_versions.paths - named.paths)]
         for folder in self._of_removed_versions.index_folders - named.index_folders:
             if INDICES_DIR in folder.split("/"):

@@ -40,7 +40,7 @@ from lance_ops.refs import (
 )
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, history
-from lance_ops.table import Fragment, IndexMetadata
+from lance_ops.table import Fragment, IndexMetadata, check_writable
 from lance_ops.transactions import CommittedVersion
 
 __all__ = ["BranchHoldings", "Cause", "Holdings", "Search", "Why", "retained_and_detached_versions"]
@@ -73,6 +73,7 @@ class BranchHoldings:
     """What holds the rows on one branch. `rows` are physical offsets of the head's stored rows, by fragment.
 
     `pins` has the path of a pin of running work, beneath the branch's root, for each holding version that one keeps.
+    `unwritable` has the error for each version that this release may read, and not write.
     """
 
     name: str
@@ -83,6 +84,7 @@ class BranchHoldings:
     holding: dict[int, Why] = field(default_factory=dict)
     clean: set[int] = field(default_factory=set)
     pins: dict[int, str] = field(default_factory=dict)
+    unwritable: dict[int, UnsupportedFeature] = field(default_factory=dict)
 
     @property
     def live_rows(self) -> dict[int, BitMap]:
@@ -261,6 +263,10 @@ class Search:
         # Removing versions does not remove what the newest one's metadata states. The proof names it.
         sought = self._values - stated_texts(CommittedVersion(head.manifest, None)).by_metadata
         for version in versions:
+            try:
+                check_writable(version.manifest, f"{version.uri} at version {version.version}")
+            except UnsupportedFeature as error:
+                found.unwritable[version.version] = error
             why = self._why_holding(name, version) or self._why_stating(version, sought)
             if why is None:
                 found.clean.add(version.version)

@@ -101,7 +101,7 @@ def prove(
     `predicate` finds the rows in data files that no version names; None if the main branch lacks its columns.
     """
     values = tuple(sorted(found.values))
-    named, kept = named_by_versions(found), _kept_by_running_work(found)
+    named, kept = named_by_versions(found, deletes_others=False), _kept_by_running_work(found)
     listed = [info for info in main.store.list() if info.path not in own_paths]
     now = main.store.now()
     young = {info.path for info in listed if now - info.modified < _LONGEST_WAIT}
@@ -156,12 +156,16 @@ def prove(
     return Proof(tuple(files), sentences, len(values), tuple(data_files), waits)
 
 
-def named_by_versions(found: Holdings) -> NamedFiles:
-    """Return the files beneath the root of the main branch that a retained or detached version names."""
+def named_by_versions(found: Holdings, *, deletes_others: bool) -> NamedFiles:
+    """Return the files beneath the root of the main branch that a retained or detached version names.
+
+    A caller that `deletes_others` gets `UnsupportedFeature` for a version that this release may not write, because it
+    may name further files.
+    """
     named = NamedFiles(found.main.head.uri)
     for branch in found.branches:
         for committed in retained_and_detached_versions(branch.head):
-            named.add(committed.manifest, branch.head.uri)
+            named.add(committed.manifest, branch.head.uri, is_kept=deletes_others)
     return named
 
 
@@ -172,7 +176,7 @@ def _kept_by_running_work(found: Holdings) -> NamedFiles:
         head = branch.head
         for version in branch.pins:
             with suppress(VersionNotFound):  # the work has ended, and a clean-up removed the version
-                kept.add(head.at(version).manifest, head.uri)
+                kept.add(head.at(version).manifest, head.uri, is_kept=False)
                 kept.paths.add(path_beneath(kept.root, head.store.uri_of(head.committer.location(version))) or "")
     return kept
 
