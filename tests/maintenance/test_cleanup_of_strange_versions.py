@@ -15,7 +15,7 @@ import lance_ops
 from lance_ops import LanceDataset
 from lance_ops.errors import DatasetNotFound, IncompatibleTransaction, UnsupportedFeature
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
-from lance_ops.maintenance.cleanup import CleanupOptions, begin_held_versions, version_removal
+from lance_ops.maintenance.cleanup import CleanupOptions, begin_held_versions, cleanup, version_removal
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.debt.inventory import take_inventory
 from lance_ops.refs.announced_removals import REMOVALS_DIR
@@ -23,7 +23,7 @@ from lance_ops.store import LocalStore
 from lance_ops.table import change_manifest, encode_manifest
 from lance_ops.table.manifest.feature_flag import FeatureFlag
 from lance_ops.transactions import read_version
-from tests.maintenance.conftest import rows
+from tests.maintenance.conftest import forbid_writes, rows
 
 Make = Callable[..., LanceDataset]
 NOW = timedelta(0)
@@ -121,3 +121,36 @@ def test_a_version_of_a_clock_far_ahead_is_as_old_as_its_file_and_dates_no_later
         assert plan_cleanup(dataset.snapshot, options).old_versions == old
         counted = take_inventory(dataset.snapshot, options, dataset.snapshot.store.now())
         assert counted.num_removable_versions == len(old)
+
+
+def test_a_version_of_a_newer_release_that_comes_up_during_a_clean_up_keeps_all_files(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make(2)
+    lance_ops.write_dataset(rows(40, 60), dataset.uri, mode="overwrite")
+    files = {*Path(dataset.uri, "data").iterdir()}
+
+    def after_a_commit(*arguments: Any) -> Any:
+        newer = lance_ops.write_dataset(rows(60, 61), dataset.uri, mode="append")
+        forbid_writes(newer.snapshot)
+        return version_removal.begin_protected_versions(*arguments)
+
+    monkeypatch.setattr(cleanup, "begin_protected_versions", after_a_commit)
+    stats = lance_ops.dataset(dataset.uri).cleanup_old_versions(NOW)
+    assert (stats.old_versions, stats.data_files_removed, stats.failed_deletes) == (2, 0, 0)
+    assert {*Path(dataset.uri, "data").iterdir()} >= files
+
+
+def test_an_old_version_of_a_newer_release_that_is_tagged_after_the_plan_keeps_all_files(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make(2)
+    lance_ops.write_dataset(rows(40, 60), dataset.uri, mode="overwrite")
+    forbid_writes(dataset.checkout_version(2).snapshot)
+    files = {*Path(dataset.uri, "data").iterdir()}
+    newest = lance_ops.dataset(dataset.uri).snapshot
+    plan = plan_cleanup(newest, CleanupOptions(NOW))
+    dataset.tags.create("audit", 2)
+    stats = execute(newest, plan)
+    assert (stats.old_versions, stats.data_files_removed) == (1, 0)
+    assert {*Path(dataset.uri, "data").iterdir()} == files

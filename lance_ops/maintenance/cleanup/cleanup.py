@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.errors import UnsupportedFeature, VersionNotFound
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.batch_ledger import checkpoint_batches
 from lance_ops.maintenance.cleanup.cleanup_options import CleanupBounds, CleanupOptions
@@ -144,6 +144,9 @@ def execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None = 
     A version that cannot be removed keeps its files and counts as a failed deletion, as does each file that cannot be
     deleted. They are left to the next clean-up.
 
+    If a version that stays since the plan has a feature that this release cannot write, nobody can tell which files it
+    needs. Then all files stay, and the next plan is refused with the reason.
+
     Raises `IncompatibleTransaction` if the dataset of the plan was removed and another one created under its name.
     """
     checkpoint = partial(_checkpoint_batches, snapshot, plan)
@@ -166,22 +169,29 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None) 
     needed = NamedFiles(snapshot.uri)
     removed: set[int] = set()
     num_failed = 0
+    knows_needed = True
     for outcome in remove_old_versions(snapshot, plan, pace):
         removed.update(old.number for old in outcome.removed)
         num_failed += len(outcome.failed)
-        for old in outcome.remaining:
-            needed.add(old.manifest)
+        try:
+            for old in outcome.remaining:
+                needed.add(old.manifest)
+        except UnsupportedFeature:
+            knows_needed = False
     store = snapshot.store
     detached = store.begin_call(partial(detached_versions, store, snapshot.committer))
     branches = store.begin_call(partial(list_branches, reference_store(snapshot)))
     protected = begin_protected_versions(snapshot, plan)
     existing = [*snapshot.committer.versions(), *detached()]
-    _add_named_by_unplanned(needed, snapshot, plan, existing)
-    add_named_by_others(needed, snapshot, branches(), tasks)
+    try:
+        _add_named_by_unplanned(needed, snapshot, plan, existing)
+        add_named_by_others(needed, snapshot, branches(), tasks)
+    except UnsupportedFeature:
+        knows_needed = False
     # Somebody may hold a version that does not exist and that this clean-up did not remove. The clean-up that removed
     # it will put it back. Until then nobody can read which files it names.
     is_missing_one = protected().missing_among(removed.union(existing), snapshot.version, snapshot.committer)
-    files = [] if is_missing_one else _unneeded(plan, needed)
+    files = _unneeded(plan, needed) if knows_needed and not is_missing_one else []
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
     gone = set(plan.old_versions).difference(existing)
     deleted = files  # perhaps, if a task is lost
