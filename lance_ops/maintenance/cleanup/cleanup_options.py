@@ -67,8 +67,9 @@ class CleanupOptions:
     def may_remove(self, version: int, rank: int, written: datetime | None, now: datetime) -> bool:
         """Return whether the options allow to remove a version that has `rank` newer versions.
 
-        `written` is when its manifest was written, `now` the present, both by the store's clock. If `written` is None,
-        the age is unknown, and age keeps the version.
+        `written` is when its manifest was written, by the store's clock, and `now` is the present: clean-up goes by the
+        same clock, and a measurement, which writes nothing, by its own. If `written` is None, the age is unknown, and
+        age keeps the version.
         """
         if self.within is not None and version not in self.within.versions:
             return False

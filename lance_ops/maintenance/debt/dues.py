@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.records import dataclass
@@ -15,6 +16,7 @@ from lance_ops.maintenance.debt.rewrites import FragmentSize, Rewrite, with_part
 from lance_ops.maintenance.debt.step_kinds import StepKind
 from lance_ops.maintenance.health import HealthReport, IndexCoverage
 from lance_ops.snapshot import Snapshot
+from lance_ops.table import check_writable
 
 __all__ = ["Due", "dues_of"]
 
@@ -64,7 +66,27 @@ def dues_of(
     inventory: Inventory,
     past_costs: PastCosts,
 ) -> Iterator[Due]:
-    """Yield the dues of a version; `report` has its measures, `sizes` those of its fragments. No data file is read."""
+    """Yield the dues of a version; `report` has its measures, `sizes` those of its fragments. No data file is read.
+
+    All are blocked for a version with a feature that this release cannot write.
+    """
+    blocked = None
+    try:
+        check_writable(snapshot.manifest, f"{snapshot.uri} at version {snapshot.version}")
+    except UnsupportedFeature as error:
+        blocked = str(error)
+    for due in _dues(snapshot, policy, report, sizes, inventory, past_costs):
+        yield due if blocked is None else replace(due, is_owed=False, blocked=blocked)
+
+
+def _dues(
+    snapshot: Snapshot,
+    policy: DebtPolicy,
+    report: HealthReport,
+    sizes: dict[int, FragmentSize],
+    inventory: Inventory,
+    past_costs: PastCosts,
+) -> Iterator[Due]:
     compaction = _compaction(snapshot, policy, report, sizes, past_costs.ratio(StepKind.COMPACT))
     if compaction is not None:
         yield compaction

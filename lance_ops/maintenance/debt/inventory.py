@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.errors import UnsupportedFeature, VersionNotFound
 from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import CleanupOptions, begin_held_versions, explain_cleanup_old_versions
@@ -31,10 +31,13 @@ class Growth:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What lies beneath a table's root. `orphan_bytes` is None if files were not listed.
+    """What lies beneath a table's root.
 
-    A version's age is that of its manifest's object, as one listing tells it. `removable_manifest_bytes` counts the
-    manifests of the removable versions, and not the data files that only those versions name.
+    A version's age is that of its manifest's object, as one listing tells it. The present is by this process's clock,
+    because to ask a store for its time may write there. Clean-up goes by the store's clock. `removable_manifest_bytes`
+    counts the manifests of the removable versions, and not the data files that only those versions name.
+    `orphan_bytes` is None if files were not listed, and if a version has a feature that this release cannot write:
+    nobody can tell then which files it names.
     """
 
     num_versions: int
@@ -50,13 +53,12 @@ def take_inventory(
     """List the versions, tags, pins and branches, and read one older manifest; with `orphans`, list all files too."""
     infos = _listed_versions(snapshot)
     removable = _removable(snapshot, cleanup, infos, datetime.now(UTC) if now is None else now)
-    unnamed = explain_cleanup_old_versions(snapshot, CleanupOptions(versions=())) if orphans else None
     return Inventory(
         num_versions=len(infos),
         num_removable_versions=len(removable),
         removable_manifest_bytes=sum(info.size_bytes for info in removable),
         growth=_growth(snapshot, infos),
-        orphan_bytes=None if unnamed is None else unnamed.stats.bytes_removed,
+        orphan_bytes=_orphan_bytes(snapshot) if orphans else None,
     )
 
 
@@ -81,6 +83,12 @@ def _removable(
         for rank, (version, info) in enumerate(infos)
         if info is not None and version not in held and cleanup.may_remove(version, rank, info.modified, now)
     ]
+
+
+def _orphan_bytes(snapshot: Snapshot) -> int | None:
+    with suppress(UnsupportedFeature):
+        return explain_cleanup_old_versions(snapshot, CleanupOptions(versions=())).stats.bytes_removed
+    return None
 
 
 def _growth(snapshot: Snapshot, infos: Sequence[tuple[int, ObjectInfo | None]]) -> Growth | None:

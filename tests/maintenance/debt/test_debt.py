@@ -31,7 +31,7 @@ from lance_ops.maintenance.health import HealthThresholds
 from lance_ops.refs import pinned, pinned_with_later
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import FragmentList, encode_manifest
-from tests.maintenance.conftest import rows
+from tests.maintenance.conftest import forbid_writes, rows
 from tests.pickling_runner import PicklingRunner
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -317,3 +317,24 @@ def test_growth_is_by_the_day(make: Make, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("lance_ops.maintenance.debt.inventory._SHORTEST", timedelta(0))
     growth = measure_debt(dataset.snapshot).inventory.growth
     assert growth is not None and growth.rows_per_day > 20 and growth.bytes_per_day > 0
+
+
+def test_no_step_is_owed_by_a_table_that_this_release_cannot_write(make: Make) -> None:
+    dataset = make(4)
+    forbid_writes(dataset.snapshot)
+    snapshot = lance_ops.dataset(dataset.uri).snapshot
+    policy = DebtPolicy(
+        limits=HealthThresholds(max_small_fragments=1),
+        cleanup=CleanupOptions(timedelta(0)),
+        indices=(WantedIndex("key_idx", "key"),),
+        min_removable_versions=1,
+    )
+    found = measure_debt(snapshot, policy, orphans=True)
+    assert [(due.key, due.owed_text) for due in found.dues] == [
+        ("compact", "blocked"),
+        ("reindex key_idx", "blocked"),
+        ("cleanup", "blocked"),
+    ]
+    assert all("at version 4: writing a table with feature flags bit 40" in due.why for due in found.dues)
+    assert found.inventory.orphan_bytes is None
+    assert pay_debt(snapshot, policy, orphans=True).status is PaymentStatus.NOTHING_OWED
