@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import field
 from typing import Self, TypeVar
 
-from lance_ops.core.errors import StoreError
+from lance_ops.core.errors import StoreError, StoreUnreachable
 from lance_ops.core.records import dataclass
 from lance_ops.refs.announced_removals import check_no_announced_removal, check_version_is_kept
 from lance_ops.snapshot import Snapshot
@@ -89,11 +89,12 @@ def is_pin_of_work(path: str, work_id: str) -> bool:
 
 
 @contextmanager
-def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[None]:
+def pinned(snapshot: Snapshot, *, looks_for_version: bool = True, is_optional: bool = False) -> Iterator[None]:
     """Keep clean-up from removing the snapshot's version during the block.
 
     Raises `VersionNotFound` if the version is removed already, or announced to be. With
     `looks_for_version=False`, the version may be gone already: the block must check that it exists.
+    If the pin `is_optional`, the block runs without one where the store refuses to write it.
 
     After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still succeed; clean-up removes the
     pin when it is old.
@@ -101,7 +102,11 @@ def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[No
     path = _new_pin(snapshot.version)
     pin = PendingFiles.at(snapshot.store, [path])
     with pin.abandoned_unless_committed():
-        snapshot.store.put(path, b"", durable=False)
+        try:
+            snapshot.store.put(path, b"", durable=False)
+        except StoreError as error:
+            if not is_optional or isinstance(error, StoreUnreachable):
+                raise
         if looks_for_version:
             check_version_is_kept(snapshot)
         else:
@@ -110,17 +115,12 @@ def pinned(snapshot: Snapshot, *, looks_for_version: bool = True) -> Iterator[No
     pin.abandon()
 
 
-@contextmanager
-def pinned_where_writable(snapshot: Snapshot) -> Iterator[None]:
+def pinned_where_writable(snapshot: Snapshot) -> AbstractContextManager[None]:
     """Keep clean-up from removing the snapshot's version during the block, as `pinned` does.
 
-    It is for work that only reads the snapshot's dataset, which may be another's. Where the store takes no pin, the
-    block runs without one.
+    It is for work that only reads the snapshot's dataset, which may be another's: that store may take no pin.
     """
-    with ExitStack() as pins:
-        with suppress(StoreError):
-            pins.enter_context(pinned(snapshot))
-        yield
+    return pinned(snapshot, is_optional=True)
 
 
 @contextmanager

@@ -19,11 +19,13 @@ from lance_ops.core.errors import (
     DatasetAlreadyExists,
     LanceOpsError,
     StoreError,
+    StoreUnreachable,
     UnsafePath,
     UnsupportedFeature,
     VersionNotFound,
 )
 from lance_ops.refs import clone as clones
+from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.refs.clone import deep_clone, shallow_clone
 from lance_ops.refs.version_pins import PINS_DIR
 from lance_ops.snapshot.snapshot import Snapshot
@@ -268,6 +270,23 @@ def test_a_source_that_cannot_be_written_to_is_cloned(
     monkeypatch.setattr(LocalStore, "put", refused)
     assert len(ids(deep_clone(source.snapshot, str(tmp_path / "deep")))) == 29
     assert len(ids(shallow_clone(source.snapshot, str(tmp_path / "shallow")))) == 29
+
+
+@pytest.mark.parametrize(("operation", "path"), [("put", PINS_DIR), ("list", REMOVALS_DIR)])
+def test_a_source_that_does_not_answer_is_not_cloned_without_a_pin(
+    source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, path: str
+) -> None:
+    plain = getattr(LocalStore, operation)
+
+    def unanswered(store: LocalStore, at: str = "", *arguments: Any, **options: Any) -> Any:
+        if at.startswith(path):
+            raise StoreUnreachable(f"{operation} {at}")
+        return plain(store, at, *arguments, **options)
+
+    monkeypatch.setattr(LocalStore, operation, unanswered)
+    with pytest.raises(StoreUnreachable):
+        shallow_clone(source.snapshot, str(tmp_path / "clone"))
+    assert not [*source.snapshot.store.list(PINS_DIR)]
 
 
 def test_a_clone_holds_external_row_sequences_inline(dataset_uri: str, tmp_path: Path) -> None:
