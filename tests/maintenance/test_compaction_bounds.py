@@ -14,6 +14,8 @@ from lance_ops.errors import InvalidInput, TooManyConcurrentWriters
 from lance_ops.maintenance.compaction import CompactionOptions, compacting, compaction_plan, plan_compaction
 from lance_ops.maintenance.compaction.compaction_plan import RewriteTask
 from lance_ops.maintenance.compaction.rewriting import RewriteOutcome, commit_rewrites, execute_rewrite
+from lance_ops.maintenance.debt import DebtPolicy, measure_debt
+from lance_ops.maintenance.health import health
 from tests.maintenance.conftest import rows
 from tests.pickling_runner import PicklingRunner
 
@@ -203,3 +205,15 @@ def test_a_group_ends_when_its_bytes_are_enough_for_a_task(make: Make, monkeypat
     larger = CompactionOptions(max_bytes_per_file=100 * of_fragment)
     (task,) = plan_compaction(dataset.snapshot, larger).tasks
     assert len(task.fragment_ids) == 4, "a caller who wants larger files gets larger tasks"
+
+
+def test_a_fragment_that_is_full_by_its_bytes_is_not_small(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = make(4)
+    of_fragment = dataset.snapshot.fragments[0].files[0].file_size_bytes
+    assert health(dataset.snapshot).num_small_fragments == 4
+    by_policy = DebtPolicy(compaction=CompactionOptions(max_bytes_per_file=of_fragment // 2))
+    assert measure_debt(dataset.snapshot, by_policy).health.num_small_fragments == 0
+    monkeypatch.setattr(compaction_plan, "_BYTES_OF_TASK", 3 * of_fragment // 2)
+    dataset.optimize.compact_files()
+    monkeypatch.setattr(compaction_plan, "_BYTES_OF_TASK", of_fragment)
+    assert (len(dataset.get_fragments()), health(dataset.snapshot).num_small_fragments) == (2, 0)

@@ -20,7 +20,8 @@ from lance_ops.snapshot import Snapshot
 __all__ = ["HEALTH_CHECKS", "Measured", "Verdict", "health_markdown", "judge", "measure"]
 
 HEALTH_CHECKS = {
-    "small_fragments": "Few fragments have less than three quarters of the rows that a compaction aims at.",
+    "small_fragments": "Few fragments are small: with less than three quarters of the rows that a compaction aims at, "
+    "and less than 16 GiB.",
     "deleted_ratio": "Few of the stored rows are deleted.",
     "unindexed_ratio": "Every declared index is there and covers nearly all rows.",
     "versions": "Old versions are cleaned up.",
@@ -85,7 +86,7 @@ class Measured:
 
 
 def measure(config: DatasetConfig, snapshot: Snapshot) -> Measured:
-    """Measure a version. A fragment is small below three quarters of the declared compaction's target."""
+    """Measure a version. A fragment is small as `HealthThresholds` says, by the declared compaction's target."""
     policy = debt_policy(config)
     report = health(snapshot, HealthThresholds(small_fragment_rows=policy.limits.small_fragment_rows))
     try:

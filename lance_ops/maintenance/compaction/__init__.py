@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         CompactionOptions,
         CompactionPlan,
         RewriteTask,
+        is_small,
         plan_compaction,
     )
     from lance_ops.maintenance.compaction.migration import migrate_files, plan_migration
@@ -36,6 +37,7 @@ __all__ = [
     "configured_options",
     "discard_rewrite",
     "execute_rewrite",
+    "is_small",
     "migrate_files",
     "plan_clustering",
     "plan_compaction",
@@ -53,6 +55,7 @@ _MODULES = {
     "configured_options": "option_defaults",
     "discard_rewrite": "rewriting",
     "execute_rewrite": "rewriting",
+    "is_small": "compaction_plan",
     "migrate_files": "migration",
     "plan_clustering": "clustering.cluster_plan",
     "plan_compaction": "compaction_plan",

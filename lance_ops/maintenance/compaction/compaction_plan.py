@@ -28,6 +28,7 @@ __all__ = [
     "RewriteTask",
     "SourceSize",
     "coverage",
+    "is_small",
     "plan_compaction",
 ]
 
@@ -179,6 +180,14 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     return CompactionPlan(snapshot.uri, snapshot.version, options, tuple(tasks))
 
 
+def is_small(snapshot: Snapshot, fragment: Fragment, rows: int, max_bytes_per_file: int | None = None) -> bool:
+    """Return whether a fragment has fewer live rows than `rows`, and so few bytes that a compaction may merge it.
+
+    A rewrite of a fragment at its byte limit gains nothing, and of one that fills a task very little.
+    """
+    return snapshot.num_live_rows(fragment) < rows and _stored_bytes(fragment) < (max_bytes_per_file or _BYTES_OF_TASK)
+
+
 def _check_indices(snapshot: Snapshot, moving: list[int]) -> None:
     for index in snapshot.manifest.indices:
         if not index.is_system and index.covers(moving):
@@ -231,9 +240,7 @@ def _fitting(
 def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOptions) -> bool:
     if options.leaves_alone(fragment):
         return False
-    small = snapshot.num_live_rows(fragment) < options.target_rows_per_fragment
-    if small:  # a rewrite of a fragment at its byte limit gains nothing, and of one that fills a task very little
-        small = _stored_bytes(fragment) < (options.max_bytes_per_file or _BYTES_OF_TASK)
+    small = is_small(snapshot, fragment, options.target_rows_per_fragment, options.max_bytes_per_file)
     return small or _has_deletions_to_materialize(snapshot, fragment, options)
 
 

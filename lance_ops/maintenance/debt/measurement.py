@@ -100,7 +100,7 @@ def price_debt(
     past_costs: PastCosts | None = None,
 ) -> TableDebt:
     """Price a version's debt, given what lies beneath its root."""
-    report = health(snapshot, policy.limits)
+    report = health(snapshot, policy.limits, policy.compaction.max_bytes_per_file)
     sizes = fragment_sizes(snapshot)
     reading = _read_cost(sizes.values(), policy)
     dues = tuple(dues_of(snapshot, policy, report, sizes, inventory, past_costs or PastCosts()))

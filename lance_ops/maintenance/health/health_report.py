@@ -7,6 +7,7 @@ from enum import Enum
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
+from lance_ops.maintenance.compaction import is_small
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage, indexed_ratio
 from lance_ops.snapshot import Snapshot
 
@@ -34,9 +35,9 @@ class Severity(Enum):
 class HealthThresholds:
     """The limits beyond which a measure is a finding; ratios are 0 to 1. See `Severity` for `error_factor`.
 
-    A fragment with fewer live rows than `small_fragment_rows` is small; the default is for compactions of the default
-    target. `max_versions` bounds all versions that the table keeps. The policy of a debt says what a clean-up may
-    remove; there, it bounds these versions alone.
+    A fragment with fewer live rows than `small_fragment_rows` is small, unless its bytes fill a task of a compaction;
+    the default is for compactions of the default target. `max_versions` bounds all versions that the table keeps. The
+    policy of a debt says what a clean-up may remove; there, it bounds these versions alone.
     """
 
     small_fragment_rows: int = rows_of_small_fragments(_ROWS_OF_COMPACTION)
@@ -93,11 +94,16 @@ class HealthReport:
         return not self.findings
 
 
-def health(snapshot: Snapshot, thresholds: HealthThresholds | None = None) -> HealthReport:
-    """Measure a version from its manifest alone; no data file is read."""
+def health(
+    snapshot: Snapshot, thresholds: HealthThresholds | None = None, max_bytes_per_file: int | None = None
+) -> HealthReport:
+    """Measure a version from its manifest alone; no data file is read.
+
+    `max_bytes_per_file` is the limit of the table's compactions, if they have one: a fragment of as many bytes is full.
+    """
     limits = thresholds or HealthThresholds()
     rows = [snapshot.num_live_rows(fragment) for fragment in snapshot.fragments]
-    small = sum(count < limits.small_fragment_rows for count in rows)
+    small = sum(is_small(snapshot, each, limits.small_fragment_rows, max_bytes_per_file) for each in snapshot.fragments)
     deleted = sum(fragment.physical_rows for fragment in snapshot.fragments) - sum(rows)
     num_versions = len(snapshot.committer.versions())
     indices = index_coverage(snapshot)

@@ -174,7 +174,8 @@ class HealthLimits(DeclaredModel):
     small_fragments: int = Field(
         default=100,
         ge=0,
-        description="Fragments that hold less than three quarters of the rows that compaction aims at.",
+        description="Fragments that hold less than three quarters of the rows that compaction aims at, and less than "
+        "16 GiB.",
     )
     deleted_ratio: float = Field(default=0.2, ge=0, le=1, description="Deleted rows, as a share of all stored rows.")
     unindexed_ratio: float = Field(
