@@ -10,6 +10,7 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import UnsupportedFeature
+from lance_ops.maintenance.cleanup import cleanup_old_versions
 from lance_ops.maintenance.erasure import erasing
 from tests.maintenance.conftest import forbid_writes
 
@@ -41,10 +42,10 @@ def test_an_older_version_of_that_kind_that_holds_the_rows_goes(dataset_uri: str
 def test_such_a_version_that_comes_up_later_leaves_the_erasure_unproven(
     dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, remove = write(dataset_uri, "Ada", "Bob"), erasing.cleanup_old_versions
+    made = write(dataset_uri, "Ada", "Bob")
 
     def remove_then_forbid(*arguments: Any) -> Any:
-        stats = remove(*arguments)
+        stats = cleanup_old_versions(*arguments)
         forbid_writes(lance_ops.dataset(dataset_uri).snapshot)
         return stats
 
