@@ -79,7 +79,8 @@ def _exact(source: RawSource, schema: pa.Schema) -> pa.Schema:
     """Return an inferred schema with types that keep what Arrow's lose: digits of whole numbers, offsets of moments."""
     if not _holds_doubtful(schema):
         return schema
-    return pa.schema(list(_exact_type(pa.struct(schema), list(parsed_lines(replace(source, is_cut=True))))))
+    rows = [row for _, row in parsed_lines(replace(source, is_cut=True))]
+    return pa.schema(list(_exact_type(pa.struct(schema), rows)))
 
 
 def _holds_doubtful(fields: Iterable[pa.Field]) -> bool:
@@ -89,42 +90,33 @@ def _holds_doubtful(fields: Iterable[pa.Field]) -> bool:
     )
 
 
-def _exact_type(kind: pa.DataType, values: list[tuple[int, Any]], path: str = "") -> pa.DataType:
-    """Return a type that keeps what the values say; each value has the number of its line.
+def _exact_type(kind: pa.DataType, values: list[Any]) -> pa.DataType:
+    """Return a type that keeps what the values say.
 
     Whole numbers beyond int64 are decimals, and float64 with more than 38 digits. Moments that all have an offset are
-    of UTC. Refuses moments of which some have an offset.
+    of UTC, and text if only some have one.
     """
     if pt.is_struct(kind):
-        rows = [(line, each) for line, each in values if isinstance(each, dict)]
-        fields = []
-        for child in kind:
-            below = f"{path}.{child.name}" if path else child.name
-            items = [(line, row.get(child.name)) for line, row in rows]
-            fields.append(child.with_type(_exact_type(child.type, items, below)))
-        return pa.struct(fields)
+        rows = [each for each in values if isinstance(each, dict)]
+        return pa.struct(
+            [child.with_type(_exact_type(child.type, [row.get(child.name) for row in rows])) for child in kind]
+        )
     if pt.is_list(kind):
-        items = [(line, item) for line, each in values if isinstance(each, list) for item in each]
-        return pa.list_(kind.value_field.with_type(_exact_type(kind.value_type, items, path)))
+        items = [item for each in values if isinstance(each, list) for item in each]
+        return pa.list_(kind.value_field.with_type(_exact_type(kind.value_type, items)))
     if pt.is_timestamp(kind):
-        return _exact_moments(kind, [(line, each) for line, each in values if isinstance(each, str)], path)
-    given = [each for _, each in values if each is not None]
+        return _exact_moments(kind, [each for each in values if isinstance(each, str)])
+    given = [each for each in values if each is not None]
     if not pt.is_float64(kind) or not all(isinstance(each, int) for each in given):
         return kind
     return WHOLE_DECIMAL if 2**63 <= max(map(abs, given), default=0) < 10**WHOLE_DECIMAL.precision else kind
 
 
-def _exact_moments(kind: pa.DataType, texts: list[tuple[int, str]], path: str) -> pa.DataType:
-    zoned = [line for line, text in texts if _OFFSET.search(text)]
-    if not zoned:
+def _exact_moments(kind: pa.DataType, texts: list[str]) -> pa.DataType:
+    num_zoned = sum(_OFFSET.search(text) is not None for text in texts)
+    if not num_zoned:
         return kind
-    if len(zoned) == len(texts):
-        return pa.timestamp(kind.unit, "UTC")
-    line, text = next((line, text) for line, text in texts if not _OFFSET.search(text))
-    raise DecodingRefused(
-        f"line {line}: column {path!r}: {text!r} has no offset, and line {zoned[0]} has a moment with one; "
-        "mend the file, or declare the column's type, by write.columns (--schema)"
-    )
+    return pa.timestamp(kind.unit, "UTC") if num_zoned == len(texts) else pa.string()
 
 
 def _parsed_fields(schema: pa.Schema, wanted: pa.Schema, text: TextReading) -> list[pa.Field]:

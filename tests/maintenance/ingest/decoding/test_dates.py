@@ -12,10 +12,11 @@ import pyarrow.parquet
 import pytest
 
 import lance_ops
+from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import RawFileRefused
-from lance_ops.maintenance.ingest import TextReading
+from lance_ops.maintenance.ingest import IngestOptions, RawReading, TextReading, survey_ingest
 from lance_ops.maintenance.ingest.decoding.text_values import parsed
-from tests.maintenance.ingest.decoding.text_files import BOTH, load
+from tests.maintenance.ingest.decoding.text_files import BOTH, batch, load
 
 FAR = [dt.datetime(1, 1, 1), dt.datetime(1582, 10, 15, 1, 2, 3, 4), dt.datetime(2026, 1, 2, 3, 4, 5, 6), None]
 FAR += [dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
@@ -205,12 +206,22 @@ def test_new_moments_of_json_with_offsets_are_moments_of_utc(tmp_path: Path, iso
     ]
 
 
-def test_new_moments_of_json_of_which_some_have_an_offset_are_refused(tmp_path: Path) -> None:
-    reason = "line 2: column 's.t': '2026-01-02' has no offset, and line 1 has a moment with one"
-    with pytest.raises(RawFileRefused, match=reason):
-        load(tmp_path, "a.json", ZONED.format('"2026-01-02"'), None)
-    declared = pa.schema([("s", pa.struct([("t", pa.timestamp("s"))]))])
-    assert len(load(tmp_path, "b.json", ZONED.format('"2026-01-02"'), declared)) == 2
+def test_new_moments_of_json_of_which_some_have_an_offset_are_text(tmp_path: Path) -> None:
+    rows = load(tmp_path, "a.json", ZONED.format('"2026-01-02"'), None)
+    assert [row["s"]["t"] for row in rows] == ["2026-01-02T03:04:05Z", "2026-01-02"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.timestamp("s")])
+def test_a_declared_column_takes_moments_of_json_of_which_some_have_an_offset(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    content = '{"t": "2026-01-02T03:04:05Z"}\n{"t": "2026-01-02T03:04:05"}\n'
+    first, second = load(tmp_path, "a.json", content, None, column_types={"t": kind})
+    assert first["t"] == (second["t"] if pa.types.is_timestamp(kind) else "2026-01-02T03:04:05Z")
+    again = batch(tmp_path / "b.json", content.encode())
+    options = IngestOptions(schema_mode=SchemaMode.ADD, reading=RawReading(isolated=False))
+    survey = survey_ingest(str(tmp_path / "table.lance"), [again], options=options)
+    assert not survey.refused and survey.plan is not None and not survey.plan.change
 
 
 def test_new_moments_of_json_without_offsets_are_clocks(tmp_path: Path) -> None:
