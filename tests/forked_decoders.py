@@ -11,14 +11,13 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from typing import Any, cast
 
 from lance_ops.maintenance.ingest.decoding import decoding_process
 from lance_ops.maintenance.ingest.decoding.decoder import main
-from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
+from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess, start_program
 
 __all__ = ["DecoderTemplate", "start_alone"]
 
@@ -108,14 +107,7 @@ class DecoderTemplate:
         self._control, theirs = socket.socketpair()
         imports, _, _ = decoding_process._program().rpartition("\n")
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", imports + _SERVE, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=self._environment,
-                pass_fds=[theirs.fileno()],
-            )
+            self._process = start_program(imports + _SERVE, theirs, self._environment)
 
 
 class _Forked:

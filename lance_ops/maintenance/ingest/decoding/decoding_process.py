@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import cache
 from itertools import islice
@@ -47,7 +47,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     lacks_resources,
 )
 
-__all__ = ["DECODING_MODULES", "DecodingProcess"]
+__all__ = ["DECODING_MODULES", "DecodingProcess", "start_program"]
 
 DECODING_MODULES = (
     local_times,
@@ -182,14 +182,7 @@ class DecodingProcess:
         self._connection, theirs = socket.socketpair()
         try:
             with theirs:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _program(), str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env=_environment(),
-                    pass_fds=[theirs.fileno()],
-                )
+                self._process = start_program(_program(), theirs, _environment())
         except BaseException:
             self.close()
             raise
@@ -272,6 +265,24 @@ def _program() -> str:
         lines.append(f"{made} = types.ModuleType({module.__name__!r})")
         lines.append(f"exec({source!r}, {made}.__dict__)")
     return "\n".join([*lines, f"{made}.main()"])
+
+
+def start_program(program: str, connection: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a process that runs the text of a program; its last argument is the descriptor of the connection.
+
+    The text is the process's input, in memory: Linux allows 128 KiB for an argument.
+    """
+    with open(os.memfd_create("program"), "w+b") as text:
+        text.write(program.encode())
+        text.seek(0)
+        return subprocess.Popen(
+            [sys.executable, "-P", "-", str(connection.fileno())],
+            stdin=text,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            pass_fds=[connection.fileno()],
+        )
 
 
 def _environment() -> dict[str, str]:

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge, StoreError
-from lance_ops.maintenance.ingest.decoding import json_bytes
+from lance_ops.maintenance.ingest.decoding import decoding_process, json_bytes
 from lance_ops.maintenance.ingest.decoding.decoding_process import DECODING_MODULES, DecodingProcess
 from lance_ops.maintenance.ingest.decoding.requests import DecodingRefused, RawLimits, RawSource
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading
@@ -174,6 +174,15 @@ def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyP
         environment = Path(f"/proc/{pid}/environ").read_bytes()
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
         assert b"PATH=" in environment and b"hunter2" not in environment + arguments
+
+
+def test_the_decoders_may_have_more_bytes_than_an_argument_of_linux(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = decoding_process._program() + "\n#" + "x" * 2**17
+    monkeypatch.setattr(decoding_process, "_program", lambda: program)
+    path = write(tmp_path / "a.csv", b"a\n1\n")
+    assert read(path, isolated=True).num_rows == 1
 
 
 def test_the_process_loads_no_pandas(tmp_path: Path) -> None:
