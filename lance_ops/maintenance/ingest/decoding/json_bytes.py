@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonSource", "broken_line", "check_json", "line_where", "parsed_lines"]
 
-_MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row lacks
+_MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row of its block lacks
 _SHOWN = 100
 _JSON_KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
@@ -274,6 +274,7 @@ def check_json(
         others = {name.lower() for name in spelled.difference(names)}
         sought -= {name for each in spelled if num_fields[name := each.lower()] == 1} - others
     search = _KeySearch(sought)
+    num_rows = window_bytes = 0  # of a part of the file that is as long as a block of Arrow's
     with source.open() as file:
         while block := file.read(BLOCK_BYTES):
             size_bytes += len(block)
@@ -287,10 +288,12 @@ def check_json(
             is_outside = np.repeat(np.append(first_depth, depths) <= 0, lengths)  # a surplus } makes it negative
             if not _BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all():
                 raise DecodingRefused(line_where(source, _no_row) or "it has text between its rows, which are objects")
-            num_rows = int(np.count_nonzero(depths == 0))
+            if window_bytes >= block_bytes:
+                num_rows = window_bytes = 0
+            num_rows, window_bytes = num_rows + int(np.count_nonzero(depths == 0)), window_bytes + len(block)
             if num_rows * num_keys > _MAX_BLOCK_CELLS:
                 raise DecodingRefused(
-                    f"{num_rows:,} of its rows in {BLOCK_BYTES:,} bytes share {num_keys:,} columns", "columns"
+                    f"{num_rows:,} of its rows in {window_bytes:,} bytes share {num_keys:,} columns", "columns"
                 )
             search.feed(block)
             line_end = block.find(b"\n")

@@ -56,6 +56,15 @@ def bombs(folder: Path) -> dict[str, tuple[Path, RawLimits]]:
             write(folder / "4.json", b"".join(b'{"k%d": 1}\n' % (row % 5000) for row in range(50_000))),
             RawLimits(),
         ),
+        "columns of JSON that rows lack, and a long row": (
+            write(
+                folder / "23.json",
+                b"{%b}\n" % b",".join(b'"c%d":0' % number for number in range(45))
+                + b"{}\n" * 700_000
+                + b'{"c0":"%b"}\n' % (b"x" * 3 * 1024**2),
+            ),
+            RawLimits(),
+        ),
         "columns of Parquet": (write_parquet(folder / "5.parquet", TABLE), RawLimits(columns=5)),
         "columns of Arrow": (write_ipc(folder / "6.arrow", TABLE), RawLimits(columns=5)),
         "depth of JSON": (write(folder / "7.json", deep_json(20_000)), RawLimits()),
