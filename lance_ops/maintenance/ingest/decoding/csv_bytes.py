@@ -27,6 +27,7 @@ class WatchedCsv(io.RawIOBase):
         self._quote = quote.encode()
         self._seeks_hexadecimal = seeks_hexadecimal
         self._num_quotes = 0
+        self.num_bytes = 0
         self._last = b""
         self._has_escaped_quote = False
         self.has_hexadecimal = False
@@ -40,6 +41,7 @@ class WatchedCsv(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         block: bytes = self._stream.read(None if size < 0 else size)
+        self.num_bytes += len(block)
         if self._quote:
             self._look_at_quotes(block)
         if self._seeks_hexadecimal and not self.has_hexadecimal:

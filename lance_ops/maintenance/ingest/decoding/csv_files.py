@@ -7,6 +7,7 @@ library, up to the line of that value.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -110,7 +111,7 @@ class _ArrowCsv:
                 self._open(types)
                 return
             except pa.ArrowInvalid as error:
-                self._lengthen_block(error)
+                deque(self._lengthened_block(error), maxlen=0)
 
     def first(self) -> pa.RecordBatch | None:
         """Return the first batch, if there is one."""
@@ -121,14 +122,17 @@ class _ArrowCsv:
             raise
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows. Columns of whole numbers become text from the first hexadecimal number on."""
+        """Yield the rows. Columns of whole numbers become text from the first hexadecimal number on.
+
+        A batch without rows comes now and then while something else is read, so that the parent waits for it.
+        """
         types = {each.name: each.type for each in self.schema}
         num_rows = num_to_skip = 0
         while True:
             try:
                 batch = next(self._reader, None)
             except pa.ArrowInvalid as error:
-                self._lengthen_block(error)
+                yield from (self._no_rows() for _ in self._lengthened_block(error))
                 self.open(types)
                 num_to_skip = num_rows
                 continue
@@ -143,7 +147,7 @@ class _ArrowCsv:
             num_to_skip -= num_skipped
             num_rows += batch.num_rows - num_skipped
             yield batch.slice(num_skipped)
-        self._check_quotes()
+        yield from (self._no_rows() for _ in self._checked_quotes())
 
     def _open(self, types: Mapping[str, pa.DataType]) -> None:
         text, names = self._request.text, self._names
@@ -183,21 +187,25 @@ class _ArrowCsv:
         known = set(lead.names)
         return [name for name in self._names if name in known]
 
-    def _lengthen_block(self, error: pa.ArrowInvalid) -> None:
+    def _no_rows(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in self.schema], schema=self.schema)
+
+    def _lengthened_block(self, error: pa.ArrowInvalid) -> Iterator[None]:
         """Make blocks longer if a row did not fit into one; otherwise name the line of what Arrow refused."""
         most = self._limits.row_bytes
         if _LONG_ROW not in str(error):
-            self._check_quotes()
+            yield from self._checked_quotes(self._watched.num_bytes)
             _refuse(error, self._source, self._request, self._names)
             raise error
         if self._block_bytes >= most:
-            self._check_quotes()
+            yield from self._checked_quotes(self._watched.num_bytes + most)
             raise DecodingRefused(f"it has a row of more than {most:,} bytes", "row_bytes") from error
         self._block_bytes = min(4 * self._block_bytes, most)
 
-    def _check_quotes(self) -> None:
-        if self._watched.has_doubtful_quotes:
-            check_quotes(self._source, self._request.text)
+    def _checked_quotes(self, num_bytes: int | None = None) -> Iterator[None]:
+        """Check the quotes of the first bytes, or of all, if they are doubtful; the end of a cut file may open one."""
+        if self._watched.has_doubtful_quotes and not self._request.is_cut:
+            yield from check_quotes(self._source, self._request.text, num_bytes)
 
 
 def _batches(

@@ -24,6 +24,9 @@ from lance_ops.maintenance.ingest.decoding.requests import (
 __all__ = ["check_quotes", "distinct_names", "line_where", "other_delimiter", "read_header", "set_delimiter"]
 
 _DELIMITERS = ",;\t|"
+_STEP_BYTES = 16 * 1024**2
+"""The standard library reads so many bytes in about half a second."""
+
 _ROWS_OF_PROOF = 5
 """How many rows after the header are parted by another delimiter than the stated one, and compared with it."""
 
@@ -122,24 +125,40 @@ def line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]
     return ""
 
 
-def check_quotes(source: RawSource, text: TextReading) -> None:
-    """Refuse a quote that is not closed, and one that closes a cell before its end, with the line."""
+def check_quotes(source: RawSource, text: TextReading, num_bytes: int | None = None) -> Iterator[None]:
+    """Refuse a quote that is not closed, and one that closes a cell before its end, with the line.
+
+    Yields now and then, because this takes minutes for a long file. Of a file that is longer than `num_bytes`, only
+    about so many are read, and a quote may be open there.
+    """
     seen: deque[str] = deque(maxlen=1)
+    num_read, is_longer = 0, False
 
     def kept(lines: Iterable[str]) -> Iterator[str]:
+        nonlocal num_read, is_longer
         for line in lines:
+            if num_bytes is not None and num_read >= num_bytes:
+                is_longer = True
+                return
             seen.append(line)
+            num_read += len(line)
             yield line
 
     with source.open() as stream:
         rows = _rows(kept(_after_skipped(_decoded(stream), text)), text, source.row_bytes, strict=True)
         num_lines = 0  # of the rows that are complete
+        next_step = _STEP_BYTES
         try:
             for _ in rows:
                 num_lines = rows.line_num
+                if num_read >= next_step:
+                    yield
+                    next_step = num_read + _STEP_BYTES
         except csv.Error as error:
             first, last = (text.skip_lines + number for number in (num_lines + 1, rows.line_num))
             if "end of data" in str(error):
+                if is_longer:
+                    return
                 raise DecodingRefused(
                     f"line {first}: a quote is not closed up to the end of the file; mend the file, or, if its quotes "
                     "are text, set quote to an empty text (raw.text.quote, --quote)"

@@ -270,17 +270,18 @@ def _answer(answers: Any, descriptor: int, request: RawRequest, limits: RawLimit
         found = decode(descriptor, request, limits)
         answers.write(json.dumps({"num_rows": found.num_rows}).encode() + b"\n")
         with pa.ipc.new_stream(pa.PythonFile(answers, "w"), found.schema) as stream:
-            refusal = None if only_schema else _send(stream, found.batches, limits)
+            refusal = None if only_schema else _send(stream, answers, found.batches, limits)
     except DecodingRefused as error:
         refusal = error
     answers.write(json.dumps({"reason": refusal.reason, "limit": refusal.limit} if refusal else {}).encode() + b"\n")
     answers.flush()
 
 
-def _send(stream: Any, batches: Iterator[pa.RecordBatch], limits: RawLimits) -> DecodingRefused | None:
+def _send(stream: Any, answers: Any, batches: Iterator[pa.RecordBatch], limits: RawLimits) -> DecodingRefused | None:
     try:
         for batch in batches:
             stream.write_batch(batch)
+            answers.flush()  # the parent counts the seconds since it last received something
             _allow_seconds(limits)
     except DecodingRefused as error:
         return error

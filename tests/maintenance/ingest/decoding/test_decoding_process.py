@@ -8,7 +8,7 @@ import pickle
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -23,9 +23,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge, StoreError
-from lance_ops.maintenance.ingest.decoding import decoding_process, json_bytes
+from lance_ops.maintenance.ingest.decoding import decoder, decoding_process, json_bytes
 from lance_ops.maintenance.ingest.decoding.decoding_process import DECODING_MODULES, DecodingProcess
-from lance_ops.maintenance.ingest.decoding.requests import DecodingRefused, RawLimits, RawSource
+from lance_ops.maintenance.ingest.decoding.requests import (
+    BLOCK_BYTES,
+    DecodingRefused,
+    RawLimits,
+    RawRequest,
+    RawSource,
+)
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading
 from tests.forked_decoders import start_alone
 from tests.maintenance.ingest.decoding.raw_file_tables import (
@@ -183,6 +189,24 @@ def test_the_decoders_may_have_more_bytes_than_an_argument_of_linux(
     monkeypatch.setattr(decoding_process, "_program", lambda: program)
     path = write(tmp_path / "a.csv", b"a\n1\n")
     assert read(path, isolated=True).num_rows == 1
+
+
+def test_a_batch_reaches_the_parent_before_the_next_one_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent counts the seconds since the last bytes that it received."""
+    batch = pa.record_batch({"a": [1]})
+    with open(tmp_path / "answers", "wb", BLOCK_BYTES) as answers, open(tmp_path / "answers", "rb") as received:
+        sent = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for _ in range(3):
+                sent.append(len(received.read()))
+                yield batch
+
+        monkeypatch.setattr(decoder, "decode", lambda *_: decoder.Decoded(batch.schema, batches()))
+        decoder._answer(answers, 0, RawRequest("csv"), RawLimits(), only_schema=False)
+    assert all(sent[1:]), "bytes came before each next batch"
 
 
 def test_the_process_loads_no_pandas(tmp_path: Path) -> None:
