@@ -27,9 +27,6 @@ _RANGE_BYTES = 16 * 1024**2
 _START_BYTES = 4 * CUT_BYTES
 """No encoding takes more than four bytes for a character of ASCII, and compressed text is shorter."""
 
-_ENOUGH_LINES = 2
-"""The names of CSV and a row of it."""
-
 _TAIL_BYTES = 1024**2
 _LONGEST_FOOTER = 64 * 1024**2
 _END_BYTES = {"parquet": (4, b"PAR1"), "ipc": (4, b"ARROW1")}
@@ -87,16 +84,16 @@ class StoredFile:
         """Copy the bytes that tell the schema, and return the request with which to read them."""
         _check_size(self.size_bytes, limits)
         if self.takes_ranges and request.kind in ("csv", "json") and self.size_bytes > _START_BYTES:
-            start = self._bytes(0, _START_BYTES)
-            if start.count(b"\n") < _ENOUGH_LINES and not start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-                start += self._bytes(_START_BYTES, _START_BYTES + limits.row_bytes)  # its first rows are long
-            target.write(start)
-            target.flush()
+            self.copy_range(target, 0, _START_BYTES)
             return replace(request, is_cut=True)
         has_footer = self.takes_ranges and request.kind in _END_BYTES and self.size_bytes > _TAIL_BYTES
         if not (has_footer and self._copy_footer(target, request.kind)):
             self.copy_whole(target, limits)
         return request
+
+    def copy_long_rows(self, target: IO[bytes], limits: RawLimits) -> None:
+        """Copy more of a text of which `copy_schema` has copied the first bytes, so that its first rows end there."""
+        self.copy_range(target, _START_BYTES, _START_BYTES + limits.row_bytes)
 
     def _copy_footer(self, target: IO[bytes], kind: str) -> bool:
         """Copy the footer; return whether there seems to be one, of a length that fits into memory."""

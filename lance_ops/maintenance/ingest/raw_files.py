@@ -271,6 +271,9 @@ class RawReader:
             with tempfile.TemporaryFile() as copy:
                 if only_schema:
                     request = stored.copy_schema(copy, request, self._limits)
+                    rows = replace(request, kind=f"{request.kind}_rows")
+                    if request.is_cut and not all(self._numbers(copy.fileno(), rows)):
+                        stored.copy_long_rows(copy, self._limits)
                 elif request.groups is None:
                     stored.copy_whole(copy, self._limits)
                 else:

@@ -25,6 +25,7 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from lance_ops.maintenance.ingest.decoding.csv_files import decode_csv
+from lance_ops.maintenance.ingest.decoding.json_bytes import JsonSource
 from lance_ops.maintenance.ingest.decoding.json_files import decode_json
 from lance_ops.maintenance.ingest.decoding.orc_moments import check_moments
 from lance_ops.maintenance.ingest.decoding.plain_bytes import plain_bytes
@@ -71,8 +72,17 @@ def decode(descriptor: int, request: RawRequest, limits: RawLimits) -> Decoded:
         if size_bytes > limits.file_bytes:
             raise DecodingRefused(f"it has {size_bytes:,} bytes", "file_bytes")
         allowed_bytes = limits.decoded_bytes(size_bytes)
-        path, encoding = f"/dev/fd/{descriptor}", request.text.encoding
-        source = RawSource(path, request.compression, encoding, allowed_bytes, request.is_cut, limits.row_bytes)
+        text = request.text
+        source = RawSource(
+            f"/dev/fd/{descriptor}",
+            request.compression,
+            text.encoding,
+            allowed_bytes,
+            request.is_cut,
+            limits.row_bytes,
+            quote=text.quote if request.kind in ("csv", "csv_rows") else "",
+            skip_lines=text.skip_lines,
+        )
         found = _DECODERS[request.kind](source, request, limits)
         check_schema(found.schema, limits)
     return found._replace(batches=_counted(found.batches, allowed_bytes, limits))
@@ -173,6 +183,14 @@ def _csv(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
     return Decoded(*decode_csv(source, request, limits))
 
 
+def _csv_rows(source: RawSource, *_: Any) -> Decoded:
+    return _one_column([source.has_first_rows()])
+
+
+def _json_rows(source: RawSource, *_: Any) -> Decoded:
+    return _one_column([JsonSource(**vars(source)).has_first_rows()])
+
+
 def _json(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
     return Decoded(*decode_json(source, request, limits))
 
@@ -193,7 +211,9 @@ _DECODERS: dict[str, Callable[[RawSource, RawRequest, RawLimits], Decoded]] = {
     "orc": _orc,
     "orc_groups": _orc_groups,
     "csv": _csv,
+    "csv_rows": _csv_rows,
     "json": _json,
+    "json_rows": _json_rows,
     "start": _start,
 }
 

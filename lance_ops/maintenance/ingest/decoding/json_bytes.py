@@ -18,6 +18,7 @@ import numpy as np
 
 from lance_ops.maintenance.ingest.decoding.requests import (
     BLOCK_BYTES,
+    CUT_BYTES,
     DecodingRefused,
     RawLimits,
     RawSource,
@@ -62,7 +63,7 @@ class JsonSource(RawSource):
         with super()._whole() as stream:
             start = stream.read(_START_BYTES)
         is_array = start.removeprefix(_BOM).lstrip(_SPACES).startswith(b"[")
-        return _ArrayLines(super()._whole()) if is_array else super()._whole()
+        return _ArrayLines(super()._whole(), is_cut=self.is_cut) if is_array else super()._whole()
 
 
 class _Marks:
@@ -95,10 +96,15 @@ class _Marks:
 
 
 class _ArrayLines(io.RawIOBase):
-    """The items of an array as lines: its brackets become spaces, its commas line feeds, and other line ends spaces."""
+    """The items of an array as lines: its brackets become spaces, its commas line feeds, and other line ends spaces.
 
-    def __init__(self, stream: Any) -> None:
+    An array that `is_cut` may lack its end behind `CUT_BYTES`.
+    """
+
+    def __init__(self, stream: Any, *, is_cut: bool) -> None:
         self._stream = stream
+        self._is_cut = is_cut
+        self._num_bytes = 0
         self._marks = _Marks(b"[]{},")
 
     def readable(self) -> bool:
@@ -111,9 +117,10 @@ class _ArrayLines(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         block = self._stream.read(None if size < 0 else size)
         if not block:
-            if self._marks.depth:
+            if self._marks.depth and not (self._is_cut and self._num_bytes >= CUT_BYTES):
                 raise DecodingRefused("its array has no end: the file is cut off, or a bracket is missing")
             return b""
+        self._num_bytes += len(block)
         places, codes, depths = self._marks.feed(block)
         lines = bytearray(block.translate(_LINE_OF_ARRAY))
         outer = np.frombuffer(lines, np.uint8)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import codecs
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 __all__ = [
@@ -42,7 +44,9 @@ _ROW_BYTES = 64 * 1024**2
 """A row of CSV or JSON may have so many bytes, unless `RawLimits` says otherwise."""
 
 _ENOUGH_LINES = 2
-"""A text is not cut off before so many lines: the first one of CSV has names."""
+"""A text is not cut off before so many lines that are not empty or skipped: the first one of CSV has names."""
+
+_LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
 FREE_BYTES = 256 * 1024**2
 """So many decoded bytes are allowed for a file of any size."""
@@ -149,7 +153,8 @@ class RawRequest:
     """What to decode: a format (parquet, ipc, orc, csv or json), and for text its columns; or the `start` of a text.
 
     `parquet_groups`, `ipc_groups` and `orc_groups` ask how the bytes are shared among row groups, and `parquet_range`
-    where the bytes of `groups` are. If `groups` is None, all rows are read.
+    where the bytes of `groups` are. If `groups` is None, all rows are read. `csv_rows` and `json_rows` ask whether the
+    first rows of a text end in a copy of its start: for 1 or 0.
 
     `lead` has the types of the columns that are wanted, under the file's names. Other columns of the file are refused,
     or left out if `ignore_others`. Without `lead` the types are inferred. `names` are those of a CSV without a header.
@@ -205,7 +210,10 @@ class RawRequest:
 
 @dataclass(frozen=True)
 class RawSource:
-    """An open file's path, and how its bytes become UTF-8; of a long one that `is_cut`, only the first lines count."""
+    """An open file's path, and how its bytes become UTF-8; of a long one that `is_cut`, only the first lines count.
+
+    A line end within the `quote` of CSV ends no row. The first `skip_lines` have none.
+    """
 
     path: str
     compression: str | None
@@ -213,25 +221,49 @@ class RawSource:
     allowed_bytes: int
     is_cut: bool = False
     row_bytes: int = _ROW_BYTES
+    quote: str = ""
+    skip_lines: int = 0
 
     def open(self) -> Any:
         """Return a stream of the decompressed bytes; text in another encoding becomes UTF-8."""
         if not self.is_cut:
             return self._whole()
-        start, num_lines = bytearray(), 0
-        with self._whole() as stream:
-            while len(start) < CUT_BYTES or (num_lines < _ENOUGH_LINES and len(start) < self.row_bytes):
-                block = stream.read(CUT_BYTES)
-                if not block:
-                    return pa.BufferReader(bytes(start))
-                start += block
-                num_lines += max(block.count(b"\n"), block.count(b"\r"))
-        end = max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
+        start, lines = bytearray(), _Lines(self.quote)
+        for block in self._first_blocks(lines):
+            if not block:
+                return pa.BufferReader(bytes(start))
+            start += block
+        # Arrow may see the end of a text whose rows are long, and takes a row that is cut there for a whole one. But a
+        # single quote within a cell makes it seem that no line behind it ends.
+        end = lines.end if lines.end >= BLOCK_BYTES else max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
         if not end:
             raise DecodingRefused(
                 f"its first {len(start):,} bytes have no line end; put each row on a line", "row_bytes"
             )
         return pa.BufferReader(bytes(start[:end]))
+
+    def has_first_rows(self) -> bool:
+        """Return whether the first rows end in the file, or exceed the limit: it may be a copy of another one's start.
+
+        The end of a compressed copy cannot be read.
+        """
+        with suppress(OSError):
+            return all(self._first_blocks(_Lines(self.quote)))
+        return False
+
+    def _first_blocks(self, lines: _Lines) -> Iterator[bytes]:
+        """Yield the text up to enough lines, which `lines` counts, or up to the limit; an empty block if it ends."""
+        num_bytes = 0
+        with self._whole() as stream:
+            while num_bytes < CUT_BYTES or (
+                lines.num_lines < self.skip_lines + _ENOUGH_LINES and num_bytes < self.row_bytes
+            ):
+                block: bytes = stream.read(CUT_BYTES)
+                yield block
+                if not block:
+                    return
+                lines.feed(block)
+                num_bytes += len(block)
 
     def _whole(self) -> Any:
         stream = pa.OSFile(self.path)
@@ -240,6 +272,34 @@ class RawSource:
         if codecs.lookup(self.encoding).name != "utf-8":
             stream = pa.transcoding_input_stream(stream, self.encoding, "utf8")
         return stream
+
+
+class _Lines:
+    """Counts the lines of a text that are not empty and do not end within quotes, a block of the text at a time.
+
+    `end` is the place behind the last of their ends.
+    """
+
+    def __init__(self, quote: str) -> None:
+        self.num_lines = self.end = 0
+        self._quote = quote.encode()
+        self._num_bytes = self._num_quotes = 0
+        self._was_end = True
+
+    def feed(self, block: bytes) -> None:
+        """Count the lines that end in the next block."""
+        codes = np.frombuffer(block, np.uint8)
+        is_end = (codes == _LINE_FEED) | (codes == _CARRIAGE_RETURN)
+        if self._quote:
+            num_quotes = self._num_quotes + np.cumsum(codes == self._quote[0])
+            self._num_quotes = int(num_quotes[-1])
+            is_end &= num_quotes % 2 == 0
+        is_behind_end = np.append(self._was_end, is_end[:-1])
+        self.num_lines += int(np.count_nonzero(is_end & ~is_behind_end))
+        places = np.flatnonzero(is_end)
+        self.end = self._num_bytes + int(places[-1]) + 1 if len(places) else self.end
+        self._was_end = bool(is_end[-1])
+        self._num_bytes += len(block)
 
 
 def check_count(count: int, limit: str, allowed: int) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge
 from lance_ops.maintenance.ingest import RawFile, RawLimits, RawReader, RawReading
-from lance_ops.maintenance.ingest.decoding.requests import BLOCK_BYTES
+from lance_ops.maintenance.ingest.decoding import requests
+from lance_ops.maintenance.ingest.decoding.requests import BLOCK_BYTES, RawSource
 
 LONG = "x" * (3 * BLOCK_BYTES)
 SHORT_ROWS = 100_000
@@ -41,6 +42,24 @@ def test_a_row_that_is_longer_than_a_block_is_read(
 def test_a_long_row_of_an_array_and_one_without_a_line_end_are_read(tmp_path: Path) -> None:
     assert read(tmp_path / "a.json", f'[{{"text": "{LONG}"}}, {{"text": ""}}]')["text"].to_pylist() == [LONG, ""]
     assert read(tmp_path / "b.json", f'{{"text": "{LONG}"}}')["text"].to_pylist() == [LONG]
+
+
+CUT = {
+    "within quotes": ('n,s\n1,"a\nbbbbbbbbbbbbbbbb\n"\n2,"c\ndddddddddd', 'n,s\n1,"a\nbbbbbbbbbbbbbbbb\n"\n'),
+    "empty lines first": ("\r\n\r\n\r\n\r\nn,s\r\n1,aaaaaaaaaa\r\n2,b", "\r\n\r\n\r\n\r\nn,s\r\n1,aaaaaaaaaa\r\n"),
+    "behind a single quote": ('n,s\n1,a"b\n2,ccccc\n3,d', 'n,s\n1,a"b\n2,ccccc\n'),
+}
+
+
+@pytest.mark.parametrize(("content", "start"), CUT.values(), ids=CUT)
+def test_the_start_of_a_long_text_ends_with_its_first_rows_or_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, start: str
+) -> None:
+    monkeypatch.setattr(requests, "CUT_BYTES", 8)
+    monkeypatch.setattr(requests, "BLOCK_BYTES", 8)
+    (tmp_path / "a.csv").write_bytes((content + "x" * 99).encode())
+    source = RawSource(str(tmp_path / "a.csv"), None, "utf-8", 1000, is_cut=True, row_bytes=30, quote='"')
+    assert source.open().read().decode() == start
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.json"])
