@@ -7,7 +7,6 @@ import datetime as dt
 import gzip
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -206,99 +205,6 @@ def test_dates_and_times_are_read_by_stated_formats_or_iso(tmp_path: Path, isola
     ] == expected[:2]
 
 
-EXPORTED = TextReading(
-    delimiter=";",
-    encoding="cp1252",
-    decimal_point=",",
-    skip_lines=2,
-    distinct_names=True,
-    date_formats=("%d.%m.%Y",),
-    timestamp_formats=("%d.%m.%Y %H:%M",),
-)
-EXPORT = """\
-Umsätze;;;;;
-
-Ort;Betrag;Tag;Um;ort;
-Zürich;12,5;31.12.2026;31.12.2026 10:00;a;
-"Köln
-Süd";7;;;b;
-"""
-
-
-@BOTH
-def test_the_export_of_a_spreadsheet_is_read_without_a_schema(tmp_path: Path, isolated: bool) -> None:
-    rows = load(tmp_path, "a.csv", EXPORT.encode("cp1252"), None, EXPORTED, isolated)
-    assert rows == [
-        {
-            "Ort": "Zürich",
-            "Betrag": 12.5,
-            "Tag": dt.date(2026, 12, 31),
-            "Um": dt.datetime(2026, 12, 31, 10),
-            "ort_2": "a",
-            "column_6": None,
-        },
-        {"Ort": "Köln\nSüd", "Betrag": 7.0, "Tag": None, "Um": None, "ort_2": "b", "column_6": None},
-    ]
-    bad = (EXPORT + "Bern;viel;;;c;\n").encode("cp1252")
-    with pytest.raises(RawFileRefused, match=r"b\.csv: line 7: column 'Betrag': 'viel' is no double"):
-        load(tmp_path, "b.csv", bad, None, EXPORTED, isolated)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("Ort;n\nZürich;1\n".encode("cp1252"), "column 'Ort': a cell is not UTF-8: set the file's encoding"),
-        (b"n;n\n1;2\n", "two of its columns have the same name, 'n': set distinct_names"),
-        (b"a,b\n1,2;3\n", "line 2: it has 2 cells, and the header has 1: set the delimiter ','"),
-        ("Ort;n\nZürich;1\n".encode("utf-16"), "it is UTF-16: set the file's encoding to utf-16"),
-    ],
-    ids=["encoding", "names", "delimiter", "utf-16"],
-)
-def test_a_file_that_needs_an_option_names_it(tmp_path: Path, content: bytes, reason: str, isolated: bool) -> None:
-    with pytest.raises((RawFileRefused, SchemaMismatch), match=rf"a\.csv: {reason}"):
-        load(tmp_path, "a.csv", content, None, TextReading(delimiter=";"), isolated)
-    assert not (tmp_path / "table.lance").exists()
-
-
-@BOTH
-@pytest.mark.parametrize("distinct_names", [False, True], ids=["plain", "distinct"])
-@pytest.mark.parametrize(
-    ("before", "skip_lines"),
-    [("\n", 0), ("\r\n", 0), ("\r\n\r\n", 0), ("Title\n\n", 1), ("\nTitle;2026\n\n\n", 2), ("\ufeff\n", 0)],
-)
-def test_empty_lines_before_a_header_cost_no_row(
-    tmp_path: Path, before: str, skip_lines: int, distinct_names: bool, isolated: bool
-) -> None:
-    text = TextReading(delimiter=";", skip_lines=skip_lines, distinct_names=distinct_names)
-    expected = [{"id": 1, "city": "x"}, {"id": 2, "city": "y\nz"}]
-    assert load(tmp_path, "a.csv", f'{before}id;city\n1;x\n\n2;"y\nz"\n', None, text, isolated) == expected
-    bad = f"{before}id;city\n1;x\n\nmany;y\n"
-    with pytest.raises(RawFileRefused, match=rf"b\.csv: line {bad.count(chr(10))}: column 'id': 'many' is no int64"):
-        load(tmp_path, "b.csv", bad, None, text, isolated)
-
-
-def test_names_below_an_empty_line_are_numbered_or_refused(tmp_path: Path) -> None:
-    content = '\n"id";"a\nb";"a\nb";\n1;2;3;4\n5;6;7;8\n'
-    with pytest.raises(RawFileRefused, match="two of its columns have the same name"):
-        load(tmp_path, "a.csv", content, None, TextReading(delimiter=";"))
-    rows = load(tmp_path, "a.csv", content, None, TextReading(delimiter=";", distinct_names=True))
-    assert [list(row.items()) for row in rows] == [
-        [("id", 1), ("a\nb", 2), ("a\nb_2", 3), ("column_4", 4)],
-        [("id", 5), ("a\nb", 6), ("a\nb_2", 7), ("column_4", 8)],
-    ]
-
-
-@pytest.mark.parametrize("kind", [pa.decimal128(6, 2), pa.decimal256(50, 2)], ids=["decimal128", "decimal256"])
-def test_decimals_have_the_stated_point(tmp_path: Path, kind: pa.DataType) -> None:
-    table, text = pa.schema([("n", kind)]), TextReading(delimiter=";", decimal_point=",")
-    rows = load(tmp_path, "a.csv", "n\n12,5\n7\n-0,25\nNULL\n", table, text)
-    assert [row["n"] for row in rows] == [Decimal("12.50"), Decimal(7), Decimal("-0.25"), None]
-    for bad in ("1.234", "12,x", "1.234,5"):
-        with pytest.raises(RawFileRefused, match=rf"b\.csv: line 3: column 'n': '{re.escape(bad)}' is no decimal"):
-            load(tmp_path, "b.csv", f"n\n1\n{bad}\n", None, text)
-
-
 @pytest.mark.parametrize(
     ("text", "null"),
     [
@@ -332,52 +238,6 @@ def test_options_of_text_are_checked_where_they_are_made() -> None:
         RawReading(text=TextReading(thousands="."))
     with pytest.raises(InvalidInput, match="decimal_point must be one ASCII character"):
         RawReading(text=TextReading(decimal_point=""))
-
-
-GROUPED = [
-    (TextReading(thousands=","), ["1,234.50", "-12,345,678", "7.25", ""]),
-    (TextReading(thousands=".", decimal_point=","), ["1.234,50", "-12.345.678", "7,25", ""]),
-    (TextReading(thousands=" ", decimal_point=","), [" 1 234,50", "-12 345 678", "7,25", "NA"]),
-    (TextReading(thousands="\u202f", null_values=("-",)), ["1\u202f234.50", "-12\u202f345\u202f678", "7.25", "-"]),
-]
-AMOUNTS = [Decimal("1234.50"), Decimal(-12345678), Decimal("7.25"), None]
-
-
-@BOTH
-@pytest.mark.parametrize(("text", "cells"), GROUPED, ids=["comma", "point", "space", "narrow space"])
-def test_numbers_may_have_separators_of_thousands(
-    tmp_path: Path, text: TextReading, cells: list[str], isolated: bool
-) -> None:
-    content = "n,d\n" + "".join(f'"{cell}","{cell}"\n' for cell in cells)
-    table = pa.schema([("n", pa.float64()), ("d", pa.decimal128(12, 2))])
-    rows = load(tmp_path, "a.csv", content, table, text, isolated)
-    assert [row["d"] for row in rows] == AMOUNTS
-    assert [row["n"] for row in rows] == [None if each is None else float(each) for each in AMOUNTS]
-
-
-@BOTH
-def test_new_columns_are_numbers_if_all_their_cells_have_separators_of_thousands_or_none(
-    tmp_path: Path, isolated: bool
-) -> None:
-    content = 'id,whole,part,phone,date,code\n1,"1,234","1,234.5","030,123,456","12,5",1\n2,7,8,"1,234,567","1,2",x\n'
-    rows = load(tmp_path, "a.csv", content, None, TextReading(thousands=","), isolated)
-    assert rows == [
-        {"id": 1, "whole": 1234, "part": 1234.5, "phone": "030,123,456", "date": "12,5", "code": "1"},
-        {"id": 2, "whole": 7, "part": 8.0, "phone": "1,234,567", "date": "1,2", "code": "x"},
-    ]
-    assert load(tmp_path, "b.csv", 'id,whole\n"1,000","2,000,000"\n', None, TextReading(thousands=","), isolated)[
-        2:
-    ] == [{"id": 1000, "whole": 2_000_000, "part": None, "phone": None, "date": None, "code": None}]
-
-
-@BOTH
-@pytest.mark.parametrize("cell", ["1,23", "12,34,567", ",123", "1,234.5", "0,123", "1,,234", "3,000,000,000"])
-def test_a_separator_in_another_place_is_refused_by_line_column_and_value(
-    tmp_path: Path, cell: str, isolated: bool
-) -> None:
-    table = pa.schema([("n", pa.int32())])
-    with pytest.raises(RawFileRefused, match=rf"line 3: column 'n': '{cell}' is no int32"):
-        load(tmp_path, "a.csv", f'n\n"1,000"\n"{cell}"\n', table, TextReading(thousands=","), isolated)
 
 
 BAD: dict[str, tuple[str | bytes, str]] = {
