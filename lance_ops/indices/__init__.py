@@ -1,4 +1,4 @@
-"""Find rows by value without reading the column. A new index type is a room here and a line in `ALL_INDEX_TYPES`.
+"""Find rows by value without reading the column. A new index type is a room here; `registry.py` says who must know it.
 
 index_type_named("BTREE").train(rows, field, store.child(directory)) -> files      build an index
 load_index(store, metadata).search(query) -> RowAddressSet                         find rows

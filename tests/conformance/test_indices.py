@@ -48,6 +48,7 @@ from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Fault, FaultyStore
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
+from lance_ops.transactions.manifest_changes import holds_row_addresses
 
 SMALL: dict[str, IndexType[IndexQuery]] = {"BTREE": BTree(page_rows=3, sort_bytes=1000), "ZONEMAP": ZoneMap(3)}
 
@@ -350,6 +351,19 @@ def test_the_version_of_a_new_index_decides_how_it_names_rows(index_type: IndexT
     assert 0 <= version <= index_type.newest_index_version
     key = index_type.row_key(version, stable_row_ids=stable)
     assert stable or key is RowKey.ADDRESS
+
+
+@INDEX_TYPES
+def test_a_commit_and_a_search_agree_on_how_an_index_of_each_version_names_rows(
+    index_type: IndexType[IndexQuery],
+) -> None:
+    """A commit that took addresses for stable ids would keep entries of rows that a rewrite has moved."""
+    for version in range(index_type.newest_index_version + 1):
+        metadata = IndexMetadata(
+            uuid.uuid4(), "x_idx", (0,), 1, FrozenBitMap(), index_type.details, index_version=version
+        )
+        names_by_address = index_type.row_key(version, stable_row_ids=True) is RowKey.ADDRESS
+        assert holds_row_addresses(metadata) is names_by_address, version
 
 
 @INDEX_TYPES

@@ -14,6 +14,7 @@ from lance_ops.dagster.declaration import DatasetConfig, RawFiles, StoreLocation
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.dagster.ops.landed_batches import declared_ingestion
 from lance_ops.errors import ConfigError
+from lance_ops.indices import ALL_INDEX_TYPES
 from lance_ops.maintenance.ingest import (
     BadBatches,
     ChangedBatches,
@@ -221,6 +222,11 @@ def test_the_limits_of_raw_files_have_the_library_s_defaults_and_reach_it() -> N
     declared = RawFiles.model_validate({"uri": "x", "limits": {"rows": 7, "seconds": 1.5}, "isolated": False}).reading()
     assert (declared.limits.rows, declared.limits.seconds, declared.isolated) == (7, 1.5, False)
     assert declared.limits.columns == RawReading().limits.columns
+
+
+def test_the_types_of_declared_indices_are_the_library_s() -> None:
+    declared = DatasetConfig.model_json_schema()["$defs"]["IndexSpec"]["properties"]["type"]
+    assert declared["anyOf"][0]["enum"] == [each.name for each in ALL_INDEX_TYPES]
 
 
 def test_the_options_of_ingestion_have_the_library_s_defaults_and_reach_it() -> None:

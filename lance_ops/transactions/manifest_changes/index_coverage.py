@@ -30,6 +30,11 @@ _HOLDS_ROW_IDS = frozenset(
     {"BTreeIndexDetails", "BitmapIndexDetails", "LabelListIndexDetails", "NGramIndexDetails", "InvertedIndexDetails"}
     | {"VectorIndexDetails"}
 )
+"""Index types that hold stable row ids in such a table, in the versions before.
+
+A type that this library builds says the same in `IndexType.row_key`, which this room cannot import: a test compares
+them. If this room took addresses for ids, an index would keep entries of rows that moved, and queries would lose rows.
+"""
 
 
 def holds_row_addresses(index: IndexMetadata) -> bool:
