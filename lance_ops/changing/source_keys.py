@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops import kernels
-from lance_ops.core.arrow import bits_of_floats
+from lance_ops.core.arrow import bits_of_floats, is_text
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.kernels import read_only
@@ -202,7 +202,7 @@ def _words(column: pa.Array) -> tuple[Int64Array | slice, Uint64Array]:
 
 def _bytes_of(values: pa.Array) -> pa.Array:
     kind = values.type
-    if pt.is_string(kind) or pt.is_large_string(kind):
+    if is_text(kind):
         return values.cast(pa.large_string()).cast(pa.large_binary())
     if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind):
         return values.cast(pa.large_binary())

@@ -14,11 +14,11 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text, is_text_or_bytes
 from lance_ops.core.blob_types import BLOB_KEY, BLOB_V2
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.arrow_values import is_variable
 from lance_ops.file.leaves import Leaf, is_packed, leaves_of_field
 
 __all__ = ["check_types"]
@@ -71,8 +71,7 @@ def _unsupported_type(field: Field, version: FileVersion) -> str | None:
         return f"a dictionary of {arrow_type.value_type}"
     if pt.is_fixed_size_list(arrow_type) and _has_no_fixed_width(_items(arrow_type)):
         return str(arrow_type)
-    is_text = pt.is_string(arrow_type) or pt.is_large_string(arrow_type)
-    if is_text and field.metadata.get(BLOB_KEY, "").lower() == "true":
+    if is_text(arrow_type) and field.metadata.get(BLOB_KEY, "").lower() == "true":
         return f"{arrow_type} as blobs (use large_binary)"
     if version >= FileVersion.V2_1 and is_packed(field):
         unsupported = next(
@@ -99,7 +98,7 @@ def _can_be_dictionary_value(value_type: pa.DataType) -> bool:
         or pt.is_floating(value_type)
         or pt.is_boolean(value_type)
         or pt.is_null(value_type)
-        or is_variable(value_type)
+        or is_text_or_bytes(value_type)
     )
 
 
@@ -108,7 +107,7 @@ def _is_empty_binary(arrow_type: pa.DataType) -> bool:
 
 
 def _has_no_fixed_width(arrow_type: pa.DataType) -> bool:
-    return _is_empty_binary(arrow_type) or is_variable(arrow_type)
+    return _is_empty_binary(arrow_type) or is_text_or_bytes(arrow_type)
 
 
 def _items(arrow_type: pa.DataType) -> pa.DataType:

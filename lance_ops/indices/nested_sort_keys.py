@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import is_any_list
 from lance_ops.indices.sort_keys import is_sortable, sort_keys
 
 __all__ = ["is_nested_sortable", "nested_keys"]
@@ -34,7 +35,7 @@ def is_nested_sortable(value_type: pa.DataType) -> bool:
         return True
     if types.is_struct(value_type):
         return all(_has_order(value_type.field(place).type) for place in range(value_type.num_fields))
-    return _is_list(value_type) and _has_order(value_type.value_type)
+    return is_any_list(value_type) and _has_order(value_type.value_type)
 
 
 def nested_keys(values: pa.Array, *, ascending: bool, nulls_first: bool) -> pa.Array:
@@ -48,11 +49,6 @@ def nested_keys(values: pa.Array, *, ascending: bool, nulls_first: bool) -> pa.A
 
 def _has_order(value_type: pa.DataType) -> bool:
     return is_sortable(value_type) or is_nested_sortable(value_type)
-
-
-def _is_list(value_type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_list(value_type) or types.is_large_list(value_type) or types.is_fixed_size_list(value_type))
 
 
 def _marked(values: pa.Array, null: bytes) -> pa.Array:
@@ -72,7 +68,7 @@ def _bytes(values: pa.Array, null: bytes) -> pa.Array:
     if types.is_fixed_size_list(value_type):
         start, size = values.offset, value_type.list_size
         return _listed(np.arange(start, start + len(values) + 1) * size, values.values, null)
-    if _is_list(value_type):
+    if is_any_list(value_type):
         return _listed(values.offsets.to_numpy(), values.values, null)
     keys = sort_keys(values)
     if types.is_binary(keys.type) or types.is_large_binary(keys.type) or types.is_fixed_size_binary(keys.type):

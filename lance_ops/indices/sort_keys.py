@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import array_of_numbers, array_of_scalars, numbers_of, scalar
+from lance_ops.core.arrow import array_of_numbers, array_of_scalars, is_text, is_text_or_bytes, numbers_of, scalar
 from lance_ops.indices.text_order import has_text_order, text_sort_indices
 
 __all__ = ["Key", "Side", "is_sortable", "key_of", "merge_indices", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
@@ -41,9 +41,7 @@ def is_sortable(value_type: pa.DataType) -> bool:
         or types.is_decimal128(value_type)
         or types.is_decimal256(value_type)
         or (types.is_temporal(value_type) and not types.is_interval(value_type))
-        or _is_text(value_type)
-        or types.is_binary(value_type)
-        or types.is_large_binary(value_type)
+        or is_text_or_bytes(value_type)
         or types.is_fixed_size_binary(value_type)
     )
 
@@ -57,7 +55,7 @@ def sort_keys(values: pa.Array) -> pa.Array:
         return values.cast(pa.uint8())
     if pa.types.is_temporal(value_type):
         return values.view(pa.int32() if value_type.bit_width == 32 else pa.int64())
-    if _is_text(value_type):
+    if is_text(value_type):
         return values.cast(pa.large_binary() if pa.types.is_large_string(value_type) else pa.binary())
     return values
 
@@ -104,10 +102,6 @@ def ranks_in(keys: pa.Array, wanted: Sequence[Key], side: Side) -> list[int]:
     values = numbers_of(keys.slice(keys.null_count))
     ranks: list[int] = (np.searchsorted(values, np.array(wanted, values.dtype), side) + keys.null_count).tolist()
     return ranks
-
-
-def _is_text(value_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(value_type) or pa.types.is_large_string(value_type))
 
 
 def _total_order(values: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -88,7 +89,7 @@ def _difference(stored: Schema, wanted: Schema) -> str | None:
 
 def _hold_same_values(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether a file stores values of both types alike, and the values mean the same."""
-    if stored == wanted or (_is_variable(stored) and _is_variable(wanted)):
+    if stored == wanted or (is_text_or_bytes(stored) and is_text_or_bytes(wanted)):
         return True
     if pt.is_timestamp(stored) and pt.is_timestamp(wanted):
         return bool(stored.unit == wanted.unit)  # the zone says how to show the instant
@@ -101,11 +102,6 @@ def _hold_same_values(stored: pa.DataType, wanted: pa.DataType) -> bool:
         values = (kind.value_type if pt.is_dictionary(kind) else kind for kind in (stored, wanted))
         return _hold_same_values(*values)
     return False
-
-
-def _is_variable(arrow_type: pa.DataType) -> bool:
-    checks = (pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary)
-    return any(check(arrow_type) for check in checks)
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import as_dictionary, type_between
+from lance_ops.core.arrow import as_dictionary, is_number, is_text_or_view, type_between
 from lance_ops.core.blob_types import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import holds_json, json_to_storage
@@ -120,9 +120,9 @@ def _loses_meaning(given: pa.DataType, wanted: pa.DataType) -> bool:
             data_type = data_type.value_type
         if pt.is_boolean(data_type) or pt.is_null(data_type):
             return str(data_type)
-        if pt.is_integer(data_type) or pt.is_floating(data_type) or pt.is_decimal(data_type):
+        if is_number(data_type):
             return "number"
-        if pt.is_string(data_type) or pt.is_large_string(data_type) or pt.is_string_view(data_type):
+        if is_text_or_view(data_type):
             return "text"
         if pt.is_date(data_type) or pt.is_timestamp(data_type):
             return "instant"

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import is_number
 from lance_ops.core.predicate import ArithmeticOp, CompareOp
 from lance_ops.core.predicate.binding import NODES
 from lance_ops.core.predicate.functions import FUNCTIONS, Function
 from lance_ops.core.predicate.tree import TYPES
-from lance_ops.core.predicate.types import compute_type, is_numeric
+from lance_ops.core.predicate.types import compute_type
 
 __all__ = ["TABLE", "contexts", "expressions"]
 
@@ -241,7 +242,7 @@ def _memberships() -> Iterator[str]:
 
 
 def _arithmetic() -> Iterator[str]:
-    numbers = [name for name in _NAMES if is_numeric(_TYPES[name])]
+    numbers = [name for name in _NAMES if is_number(_TYPES[name])]
     for name in numbers:
         yield f"-{name}"
         for op, other in product(ArithmeticOp, [name, "1", "2", "-1", "NULL", *(["0"] if name == "i8" else [])]):

@@ -23,6 +23,7 @@ import pyarrow.types as pt
 
 from lance_ops.api.images.image_files import read_images
 from lance_ops.api.images.pixels import encode_png, pixels_of
+from lance_ops.core.arrow import is_text
 from lance_ops.core.errors import InvalidInput, WrongType
 
 __all__ = [
@@ -54,7 +55,7 @@ class ImageURIType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no 
     """The type of URIs of images; raises `WrongType` for a storage type that is no string."""
 
     def __init__(self, storage_type: pa.DataType = pa.string()) -> None:  # noqa: B008 # types are immutable
-        if not (pt.is_string(storage_type) or pt.is_large_string(storage_type)):
+        if not is_text(storage_type):
             raise WrongType(f"storage_type must be string or large_string, not {storage_type}")
         super().__init__(storage_type, "lance.arrow.image_uri")
 

@@ -11,13 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_any_list, is_text_or_view
+
 __all__ = ["cast_column", "is_castable"]
 
 _KINDS = (
     pt.is_integer,
     pt.is_floating,
     pt.is_decimal,
-    lambda each: pt.is_string(each) or pt.is_large_string(each) or pt.is_string_view(each),
+    is_text_or_view,
     lambda each: pt.is_binary(each) or pt.is_large_binary(each),
     pt.is_timestamp,
     pt.is_date,
@@ -34,7 +36,7 @@ def is_castable(given: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(pt.is_date(wanted) or pt.is_time(wanted))
     if pt.is_date(given):
         return bool(pt.is_timestamp(wanted))
-    if _is_list(given) and _is_list(wanted):
+    if is_any_list(given) and is_any_list(wanted):
         return given.value_type == wanted.value_type or is_castable(given.value_type, wanted.value_type)
     return False
 
@@ -46,7 +48,7 @@ def cast_column(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pt.is_struct(values.type) and pt.is_struct(target):
         children = [cast_column(values.field(at), target.field(at).type) for at in range(target.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=values.is_null())
-    if _is_list(values.type) and _is_list(target):
+    if is_any_list(values.type) and is_any_list(target):
         return pc.cast(_with_items(values, target.value_type), target)
     return _cast_times(values, target)
 
@@ -73,7 +75,3 @@ def _with_items(values: pa.Array, item: pa.DataType) -> pa.Array:
         return pa.FixedSizeListArray.from_arrays(items, kind.list_size, mask=nulls)
     lists = pa.LargeListArray if pt.is_large_list(kind) else pa.ListArray
     return lists.from_arrays(values.offsets, items, mask=nulls)
-
-
-def _is_list(arrow_type: pa.DataType) -> bool:
-    return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))

@@ -21,7 +21,7 @@ import pyarrow.types as pt
 
 from lance_ops import refs
 from lance_ops.changing.columns.alter import commit_new_types
-from lance_ops.core.arrow import child_fields, with_child_fields
+from lance_ops.core.arrow import child_fields, is_any_list, with_child_fields
 from lance_ops.core.blob_types import blobs_as_v2
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.records import dataclass
@@ -155,7 +155,7 @@ def _added(table: list[pa.Field], given: list[pa.Field], above: str, widened: di
 def _is_wider(old: pa.DataType, new: pa.DataType) -> bool:
     if pt.is_null(old):
         return not pt.is_null(new)
-    if _is_list(old) and _is_list(new):
+    if is_any_list(old) and is_any_list(new):
         return _is_wider(old.value_type, new.value_type)
     if old in _SIGNED and new in _SIGNED:
         return bool(old.bit_width < new.bit_width)
@@ -174,7 +174,7 @@ def _is_wider(old: pa.DataType, new: pa.DataType) -> bool:
 
 def _kept_list(old: pa.DataType, new: pa.DataType) -> pa.DataType:
     """Return the new type; of lists the table's kind of list, with the new type of items."""
-    if not _is_list(old):
+    if not is_any_list(old):
         return new
     item = old.value_field.with_type(_kept_list(old.value_type, new.value_type))
     return with_child_fields(old, [item])
@@ -186,7 +186,3 @@ def _nullable(field_: pa.Field) -> pa.Field:
         children = [_nullable(child) for child in child_fields(field_.type)]
         field_ = field_.with_type(with_child_fields(field_.type, children))
     return field_.with_nullable(True)
-
-
-def _is_list(arrow_type: pa.DataType) -> bool:
-    return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))

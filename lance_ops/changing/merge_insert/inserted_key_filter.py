@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.changing.merge_insert.merge_request import BoundMerge, key_column, key_columns, primary_key
-from lance_ops.core.arrow import rows_at
+from lance_ops.core.arrow import is_text, rows_at
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.kernels import read_only
 from lance_ops.snapshot import Snapshot
@@ -67,7 +67,7 @@ def _bytes_of(column: pa.Array) -> pa.Array | None:
         words = column.cast(pa.uint64() if pt.is_unsigned_integer(kind) else pa.int64())
         plain = pa.Array.from_buffers(pa.binary(8), len(words), words.buffers(), words.null_count, words.offset)
         return plain.cast(pa.large_binary())
-    if pt.is_string(kind) or pt.is_large_string(kind):
+    if is_text(kind):
         return column.cast(pa.large_string()).cast(pa.large_binary())
     if pt.is_binary(kind) or pt.is_large_binary(kind):
         return column.cast(pa.large_binary())

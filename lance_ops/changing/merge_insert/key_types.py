@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import type_between
+from lance_ops.core.arrow import is_number, type_between
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.schema import split_path
 
@@ -31,7 +31,7 @@ def cast_may_change(given: pa.DataType, stored: pa.DataType) -> bool:
     if pt.is_decimal(stored):
         return bool(pt.is_floating(given))
     if pt.is_boolean(stored):
-        return bool(pt.is_integer(given) or pt.is_floating(given) or pt.is_decimal(given))
+        return is_number(given)
     if not pt.is_floating(stored):
         return False
     if pt.is_decimal(given):

@@ -21,6 +21,7 @@ from lance_ops.cli.arguments import (
     runner,
 )
 from lance_ops.cli.output import counted, json_text, number, print_json, print_line, print_table
+from lance_ops.core.arrow import is_number
 from lance_ops.core.schema import ColumnOrdering
 
 __all__ = ["count", "query", "statistics"]
@@ -59,7 +60,7 @@ def query(
             typer.echo(json_text(row, default=_json_value))
     else:
         cells = [[_cell(value) for value in column_values] for column_values in rows.columns]
-        headings = [f"{field.name}>" if _is_number(field.type) else field.name for field in rows.schema]
+        headings = [f"{field.name}>" if is_number(field.type) else field.name for field in rows.schema]
         print_table(counted(rows.num_rows, "row"), headings, zip(*cells, strict=True))
 
 
@@ -116,10 +117,6 @@ def statistics(
 def _json_value(value: Any) -> str:
     """Return a value that JSON has no form for: bytes in base64, all others as their text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
-
-
-def _is_number(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type))
 
 
 def _cell(value: pa.Scalar) -> str:

@@ -1,4 +1,4 @@
-"""Arrow helpers: select rows, walk nested arrays, serialize extension types, allocate memory for values.
+"""Arrow helpers: kinds of types, rows, nested arrays, serialized extension types, memory for values.
 
 The first use of `pads` imports `pyarrow.dataset`.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_ops.core.arrow.arrow_rows import rows_at, rows_where, safe_to_take
-from lance_ops.core.arrow.decimals import type_between
-from lance_ops.core.arrow.dictionaries import as_dictionary
 from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
 from lance_ops.core.arrow.memory import new_array, new_bytes
 from lance_ops.core.arrow.nested import (
@@ -20,6 +18,7 @@ from lance_ops.core.arrow.nested import (
     with_child_fields,
     with_children,
 )
+from lance_ops.core.arrow.type_kinds import is_any_list, is_number, is_text, is_text_or_bytes, is_text_or_view
 from lance_ops.core.arrow.without_pandas import (
     array_of_numbers,
     array_of_scalars,
@@ -34,6 +33,8 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.core.arrow.dataset_import import pads
+    from lance_ops.core.arrow.decimals import type_between
+    from lance_ops.core.arrow.dictionaries import as_dictionary
 
 __all__ = [
     "EXTENSION_METADATA",
@@ -47,6 +48,11 @@ __all__ = [
     "children_of",
     "convert_leaves",
     "empty_table",
+    "is_any_list",
+    "is_number",
+    "is_text",
+    "is_text_or_bytes",
+    "is_text_or_view",
     "items_of",
     "new_array",
     "new_bytes",
@@ -63,5 +69,7 @@ __all__ = [
     "with_children",
 ]
 
+_MODULES = {"as_dictionary": "dictionaries", "pads": "dataset_import", "type_between": "decimals"}
+
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
-    __getattr__ = import_on_first_use(__name__, {"pads": "dataset_import"})
+    __getattr__ = import_on_first_use(__name__, _MODULES)

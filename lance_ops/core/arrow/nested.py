@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.type_kinds import is_any_list
 from lance_ops.core.arrow.without_pandas import numbers_of
 from lance_ops.core.ndarrays import Int64Array
 
@@ -26,7 +27,7 @@ def child_fields(arrow_type: pa.DataType) -> list[pa.Field]:
         return list(arrow_type)
     if pt.is_map(arrow_type):
         return [pa.field("entries", pa.struct([arrow_type.key_field, arrow_type.item_field]), nullable=False)]
-    if pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type):
+    if is_any_list(arrow_type):
         return [arrow_type.value_field]
     return []
 
@@ -98,8 +99,4 @@ def items_of(array: pa.Array) -> tuple[Int64Array, pa.Array]:
 
 def _same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether both types are structs, both maps, or both lists of any kind."""
-    return any(kind(given) and kind(wanted) for kind in (pt.is_struct, pt.is_map, _is_any_list))
-
-
-def _is_any_list(arrow_type: pa.DataType) -> bool:
-    return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))
+    return any(kind(given) and kind(wanted) for kind in (pt.is_struct, pt.is_map, is_any_list))

@@ -15,6 +15,7 @@ from lance_ops.core.arrow import (
     child_fields,
     children_of,
     convert_leaves,
+    is_text_or_view,
     with_child_fields,
     with_children,
 )
@@ -41,8 +42,6 @@ JSON_MARK = "lance.json"
 
 _NAME = EXTENSION_NAME.encode()
 _METADATA = EXTENSION_METADATA.encode()
-
-_TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
 
 
 def is_json(field: pa.Field) -> bool:
@@ -115,7 +114,7 @@ def _documents(array: pa.Array, given: pa.Field, _: pa.Field) -> pa.Array:
         return array
     if isinstance(array, pa.ExtensionArray) and given.type.extension_name == ARROW_JSON:
         array = array.storage
-    if not (pt.is_null(array.type) or any(is_text(array.type) for is_text in _TEXTS)):
+    if not (pt.is_null(array.type) or is_text_or_view(array.type)):
         raise SchemaMismatch(f"column {given.name!r} is JSON in the table and {given.type} in the data")
     try:
         documents = [None if text is None else encode(text) for text in array.to_pylist()]

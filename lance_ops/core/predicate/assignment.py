@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import is_number, is_text
 from lance_ops.core.errors import InvalidFilter, InvalidInput
 from lance_ops.core.predicate import sql
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.predicate.tree import Cast, Expression, Literal
-from lance_ops.core.predicate.types import compute_type, is_numeric, is_text
+from lance_ops.core.predicate.types import compute_type
 from lance_ops.core.records import dataclass
 
 __all__ = ["Assignment", "parse_assignment", "parse_value"]
@@ -68,11 +69,11 @@ def _fits(value: Expression, target: pa.DataType) -> bool:
     given = value.type
     if is_text(target) or (is_text(given) and isinstance(value, Literal)):
         return not pa.types.is_nested(given)
-    if is_numeric(target) or pa.types.is_boolean(target):
-        return is_numeric(given) or pa.types.is_boolean(given)
+    if is_number(target) or pa.types.is_boolean(target):
+        return is_number(given) or pa.types.is_boolean(given)
     if pa.types.is_nested(target):
         return bool(pa.types.is_nested(given))
-    return not (is_numeric(given) or is_text(given) or pa.types.is_nested(given))
+    return not (is_number(given) or is_text(given) or pa.types.is_nested(given))
 
 
 def _stored(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:

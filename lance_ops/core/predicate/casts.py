@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import scalar
-from lance_ops.core.predicate.types import convert, exact_type, is_numeric, is_text
+from lance_ops.core.arrow import is_number, is_text, scalar
+from lance_ops.core.predicate.types import convert, exact_type
 from lance_ops.core.predicate.value_text import text_of
 
 __all__ = ["cast_each", "cast_values"]
@@ -33,13 +33,13 @@ def cast_values(values: Any, target: pa.DataType) -> Any:
         values, source = pc.cast(values, pa.date32()), pa.date32()  # the reference counts days there
     if is_text(target) and not is_text(source):
         return text_of(values, target)
-    if is_numeric(target) and (
+    if is_number(target) and (
         _counts_ticks(source) or (_is_day_or_time(source) and pa.types.is_signed_integer(target))
     ):
         return cast_values(_ticks(values), target)
-    if is_numeric(source) and _counts_ticks(target):
+    if is_number(source) and _counts_ticks(target):
         return pc.cast(convert(values, pa.int64()), target)
-    if pa.types.is_decimal(target) and is_numeric(source):
+    if pa.types.is_decimal(target) and is_number(source):
         return _decimals(values, target)
     if pa.types.is_boolean(target) and pa.types.is_decimal(source):
         return pc.not_equal(values, scalar(Decimal(0), source))

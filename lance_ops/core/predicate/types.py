@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import scalar
+from lance_ops.core.arrow import is_number, is_text, scalar
 
 __all__ = [
     "common_type",
@@ -20,9 +20,6 @@ __all__ = [
     "convert",
     "exact_type",
     "is_binary",
-    "is_list",
-    "is_numeric",
-    "is_text",
     "whole_and_rest",
     "wider_integer",
 ]
@@ -48,26 +45,12 @@ def computed(values: Any, target: pa.DataType) -> Any:
     return values if values.type == target else pc.cast(values, target)
 
 
-def is_text(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
-
-
 def is_binary(arrow_type: pa.DataType) -> bool:
     return bool(
         pa.types.is_binary(arrow_type)
         or pa.types.is_large_binary(arrow_type)
         or pa.types.is_fixed_size_binary(arrow_type)
     )
-
-
-def is_list(arrow_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type)
-    )
-
-
-def is_numeric(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type))
 
 
 def exact_type(number: pa.DataType) -> pa.DataType:
@@ -92,7 +75,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """Return the type in which values of both types compare, None if they do not compare."""
     if left == right:
         return left
-    if is_numeric(left) and is_numeric(right):
+    if is_number(left) and is_number(right):
         return _common_number(left, right)
     if is_text(left) and is_text(right):
         return pa.large_string()

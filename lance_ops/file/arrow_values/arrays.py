@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text, is_text_or_bytes
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, OffsetArray, Uint8Array
 from lance_ops.encodings import (
@@ -39,8 +40,6 @@ __all__ = [
 
 
 _MAX_I32 = np.iinfo(np.int32).max
-_TEXT = frozenset({pa.string().id, pa.large_string().id})
-_VARIABLE = _TEXT | {pa.binary().id, pa.large_binary().id}
 
 
 def array_of(values: Values, arrow_type: pa.DataType, validity: BoolArray | None = None) -> pa.Array:
@@ -62,7 +61,7 @@ def array_of(values: Values, arrow_type: pa.DataType, validity: BoolArray | None
             raise _mismatch(values, arrow_type)
         children = [array_of(child, arrow_type.field(i).type) for i, child in enumerate(values.children)]
         return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap], children=children)
-    if is_variable(arrow_type):
+    if is_text_or_bytes(arrow_type):
         if not isinstance(values, VariableWidth):
             raise _mismatch(values, arrow_type)
         check(values.size_bytes <= len(values.data), "byte strings that end beyond their bytes")
@@ -84,7 +83,7 @@ def values_of(array: pa.Array) -> Values:
     Items of fixed-size lists keep theirs. The array must be neither a dictionary nor a view.
     """
     arrow_type = array.type
-    if is_variable(arrow_type):
+    if is_text_or_bytes(arrow_type):
         return _variable_values(array)
     if pt.is_fixed_size_list(arrow_type):
         dimension = arrow_type.list_size
@@ -155,16 +154,6 @@ def bits_per_value_of(arrow_type: pa.DataType) -> int:
         return int(arrow_type.bit_width)
     except ValueError:
         raise UnsupportedFeature(f"values of Arrow type {arrow_type} in a page") from None
-
-
-def is_variable(arrow_type: pa.DataType) -> bool:
-    """Return whether values of the type are byte strings with offsets."""
-    return arrow_type.id in _VARIABLE
-
-
-def is_text(arrow_type: pa.DataType) -> bool:
-    """Return whether values of the type are UTF-8 strings."""
-    return arrow_type.id in _TEXT
 
 
 def bitmap_of(validity: BoolArray | None) -> pa.Buffer | None:

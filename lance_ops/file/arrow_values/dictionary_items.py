@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops import kernels
-from lance_ops.core.arrow import new_array, new_bytes
+from lance_ops.core.arrow import is_text_or_bytes, new_array, new_bytes
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.encodings import FixedWidth, VariableWidth, check, check_expansion
-from lance_ops.file.arrow_values.arrays import bitmap_of, is_variable, validity_of, values_of
+from lance_ops.file.arrow_values.arrays import bitmap_of, validity_of, values_of
 from lance_ops.kernels import read_only
 
 __all__ = ["take_items"]
@@ -25,7 +25,7 @@ def take_items(items: pa.Array, positions: pa.Array, stored_bytes: int) -> pa.Ar
     `stored_bytes` is the size of items and positions in the file. Raises `ReadTooLarge` if repeated long strings would
     take far more.
     """
-    if not is_variable(items.type):
+    if not is_text_or_bytes(items.type):
         return items.take(positions)
     strings, numbers = values_of(items), values_of(positions)
     assert isinstance(strings, VariableWidth) and isinstance(numbers, FixedWidth)

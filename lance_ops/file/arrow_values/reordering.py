@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.arrow import new_bytes, rows_at
+from lance_ops.core.arrow import is_text_or_bytes, new_bytes, rows_at
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings import VariableWidth, offsets_of_lengths, scatter_ranges
-from lance_ops.file.arrow_values.arrays import bitmap_of, is_variable, validity_of, values_of
+from lance_ops.file.arrow_values.arrays import bitmap_of, validity_of, values_of
 
 __all__ = ["reorder"]
 
@@ -30,7 +30,7 @@ def reorder(table: pa.Table, positions: Int64Array) -> pa.Table:
 
 
 def _is_chunked(column: pa.ChunkedArray) -> bool:
-    return column.num_chunks > 1 and is_variable(column.type)
+    return column.num_chunks > 1 and is_text_or_bytes(column.type)
 
 
 def _reorder_chunks(column: pa.ChunkedArray, positions: Int64Array) -> pa.Array:

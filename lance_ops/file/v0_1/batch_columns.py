@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings import VariableWidth, check, gather_ranges
-from lance_ops.file.arrow_values import array_of, bits_per_value_of, is_variable
+from lance_ops.file.arrow_values import array_of, bits_per_value_of
 from lance_ops.file.open_file import ColumnPart
 from lance_ops.file.page_reading import (
     Budget,
@@ -175,7 +176,7 @@ class BatchColumns:
         value_type = field.arrow_type.value_type
         if not length:
             return pa.nulls(0, value_type)
-        if is_variable(value_type):
+        if is_text_or_bytes(value_type):
             return (yield from self._read_strings(field, (position, length), RowSlice(0, length), empty_is_null=True))
         return (yield from self._read_plain(value_type, (position, length), RowSlice(0, length)))
 
@@ -221,7 +222,7 @@ def _kind(field: Field) -> str:
         return "list"
     if kind == "dict":
         return "dictionary"
-    if is_variable(field.arrow_type):
+    if is_text_or_bytes(field.arrow_type):
         return "binary"
     if field.children:
         raise UnsupportedFeature(f"{field.logical_type} in 0.1 files", f"column {field.name!r}")

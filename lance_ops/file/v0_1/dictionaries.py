@@ -10,17 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import child_fields, children_of, with_child_fields, with_children
+from lance_ops.core.arrow import child_fields, children_of, is_text_or_bytes, with_child_fields, with_children
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
-from lance_ops.file.arrow_values import is_variable
 
 __all__ = ["Dictionaries", "may_be_dictionary_values"]
 
 
 def may_be_dictionary_values(arrow_type: pa.DataType) -> bool:
     """Return whether readers of 0.1 files support dictionaries of the type."""
-    return bool(is_variable(arrow_type) or pt.is_integer(arrow_type))
+    return bool(is_text_or_bytes(arrow_type) or pt.is_integer(arrow_type))
 
 
 class Dictionaries:
@@ -85,7 +84,7 @@ class Dictionaries:
 
     def _add_missing(self, field: Field, known: pa.Array, missing: pa.Array) -> pa.Array:
         fresh = missing.drop_null().unique()
-        if is_variable(fresh.type) and pc.any(pc.equal(pc.binary_length(fresh), 0)).as_py():
+        if is_text_or_bytes(fresh.type) and pc.any(pc.equal(pc.binary_length(fresh), 0)).as_py():
             raise SchemaMismatch(
                 f"column {field.name!r} has empty strings in its dictionary, and file version 0.1 cannot tell them "
                 "from nulls: use another value, a column that is no dictionary, or a later version"

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.predicate import ColumnStats
 
 __all__ = ["BOUNDED_BYTES", "bounds_of", "has_statistics", "stats_of_batch"]
@@ -33,7 +34,7 @@ def has_statistics(arrow_type: pa.DataType) -> bool:
         or pt.is_float32(arrow_type)
         or pt.is_float64(arrow_type)
         or pt.is_date(arrow_type)
-        or _is_bytes(arrow_type)
+        or is_text_or_bytes(arrow_type)
         or pt.is_decimal128(arrow_type)
     )
 
@@ -44,7 +45,7 @@ def bounds_of(array: pa.Array) -> tuple[Any, Any]:
         return _float_bounds(array.to_numpy())
     found = pc.min_max(array)
     low, high = found["min"].as_py(), found["max"].as_py()
-    if not _is_bytes(array.type):
+    if not is_text_or_bytes(array.type):
         return low, high
     is_text = isinstance(low, str)
     return _cut_low(low, is_text), _cut_high(high, is_text)
@@ -59,7 +60,7 @@ def stats_of_batch(stated: pa.StructScalar, arrow_type: pa.DataType, nullable: b
     """
     had_nulls = stated["null_count"].as_py() != 0
     low, high = stated["min_value"], stated["max_value"]
-    if not _is_bytes(arrow_type):
+    if not is_text_or_bytes(arrow_type):
         if had_nulls:
             return ColumnStats(null_count=0, num_rows=num_rows)
         return ColumnStats(low, high, null_count=0, num_rows=num_rows)
@@ -67,15 +68,6 @@ def stats_of_batch(stated: pa.StructScalar, arrow_type: pa.DataType, nullable: b
         return ColumnStats(num_rows=num_rows)
     low, high = (None if bound.as_py() in (None, "", b"") else bound for bound in (low, high))
     return ColumnStats(low, high, null_count=None if nullable else 0, num_rows=num_rows)
-
-
-def _is_bytes(arrow_type: pa.DataType) -> bool:
-    return bool(
-        pt.is_string(arrow_type)
-        or pt.is_large_string(arrow_type)
-        or pt.is_binary(arrow_type)
-        or pt.is_large_binary(arrow_type)
-    )
 
 
 def _float_bounds(values: np.ndarray[Any, np.dtype[Any]]) -> tuple[float, float]:

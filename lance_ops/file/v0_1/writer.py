@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import items_of
+from lance_ops.core.arrow import is_text_or_bytes, items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import FixedSizeListValues, FixedWidth, VariableWidth
-from lance_ops.file.arrow_values import copy_array, is_variable, values_of
+from lance_ops.file.arrow_values import copy_array, values_of
 from lance_ops.file.checksums import ChecksumWriter
 from lance_ops.file.file_body import FileBody
 from lance_ops.file.page_reading import Extent
@@ -212,7 +212,7 @@ class V01Body(FileBody):
 
 def _refuse_empty_strings(field: Field, array: pa.Array) -> None:
     """Raise `SchemaMismatch` for empty strings in a nullable field, which every reader reads as nulls."""
-    if field.nullable and is_variable(array.type) and pc.any(pc.equal(pc.binary_length(array), 0)).as_py():
+    if field.nullable and is_text_or_bytes(array.type) and pc.any(pc.equal(pc.binary_length(array), 0)).as_py():
         raise SchemaMismatch(
             f"column {field.name!r} has empty strings, and file version 0.1 cannot tell them from nulls: "
             "make the column not nullable, or write a later version"

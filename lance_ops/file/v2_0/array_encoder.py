@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Uint8Array, Uint64Array, UnsignedArray
 from lance_ops.encodings import NO_OPTIONS, EncodingOptions, FixedWidth, VariableWidth
-from lance_ops.file.arrow_values import is_variable, validity_of, values_of
+from lance_ops.file.arrow_values import validity_of, values_of
 from lance_ops.file.v2_0.binary import encode_binary
 from lance_ops.file.v2_0.contract import PageBuffers
 from lance_ops.file.v2_0.fixed import encode_flat
@@ -35,7 +36,7 @@ def encode_array(array: pa.Array, options: EncodingOptions, buffers: PageBuffers
         return _encode_dictionary(array, buffers)
     if pt.is_struct(array.type):
         return _encode_packed(array, validity, buffers)
-    if is_variable(array.type):
+    if is_text_or_bytes(array.type):
         if validity is not None and not validity.any():
             return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
         return _encode_strings(array, validity, options, buffers)
@@ -112,7 +113,7 @@ def _dictionary(positions: UnsignedArray, items: pa.Array, buffers: PageBuffers)
 
 def encode_items(items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
     """Encode a dictionary's items, but not as another dictionary."""
-    if not is_variable(items.type):
+    if not is_text_or_bytes(items.type):
         return encode_array(items, NO_OPTIONS, buffers)
     values = values_of(items)
     assert isinstance(values, VariableWidth)

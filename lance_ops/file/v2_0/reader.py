@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.blob_types import POSITION_AND_SIZE
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, OffsetArray
@@ -25,7 +26,7 @@ from lance_ops.encodings import (
     gather_ranges,
     offsets_of_lengths,
 )
-from lance_ops.file.arrow_values import array_of, bitmap_of, is_variable
+from lance_ops.file.arrow_values import array_of, bitmap_of
 from lance_ops.file.container import Column
 from lance_ops.file.container_file import ContainerFile
 from lance_ops.file.leaves import is_packed
@@ -142,7 +143,7 @@ class V20File(ContainerFile):
                 index, column, page.page, POSITION_AND_SIZE if is_blob else arrow_type, message
             ).read(page.rows)
             if is_blob and field.arrow_type != POSITION_AND_SIZE:
-                check(is_variable(field.arrow_type), f"blobs in a column of {field.arrow_type}")
+                check(is_text_or_bytes(field.arrow_type), f"blobs in a column of {field.arrow_type}")
                 found = yield from self._read_blobs(field, found)
             elif not is_blob:
                 found = project(found, stored, field)

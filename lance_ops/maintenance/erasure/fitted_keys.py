@@ -18,13 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_number, is_text
+
 __all__ = ["fitted"]
 
 Number: TypeAlias = int | float | Decimal
 
 _FAMILIES: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
-    "numbers": (pt.is_integer, pt.is_floating, pt.is_decimal),
-    "texts": (pt.is_string, pt.is_large_string),
+    "numbers": (is_number,),
+    "texts": (is_text,),
     "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary),
     "days": (pt.is_date,),
     "moments": (lambda kind: pt.is_timestamp(kind) and kind.tz is None,),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.predicate import Equals, Predicate, column_query
 from lance_ops.maintenance.erasure.key_join import HasKey
 
@@ -18,7 +18,7 @@ _FEWEST_BYTES = 4
 
 def marks_rows(kind: pa.DataType) -> bool:
     """Return whether values of a type are looked for: texts and bytes."""
-    return any(test(kind) for test in (pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary))
+    return is_text_or_bytes(kind)
 
 
 def stated_values(predicate: Predicate) -> frozenset[bytes]:

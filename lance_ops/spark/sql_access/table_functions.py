@@ -26,6 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 
+from lance_ops.core.arrow import is_any_list
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, WrongType
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.health import VersionSummary, index_coverage, timeline
@@ -351,7 +352,7 @@ def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
         found = {field.name: convert for field in kind if (convert := _conversion(field.type)) is not None}
         if found:
             return lambda parts: parts and parts | {name: convert(parts[name]) for name, convert in found.items()}
-    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+    if is_any_list(kind):
         each = _conversion(kind.value_type)
         if each is not None:
             return lambda values: None if values is None else [each(value) for value in values]

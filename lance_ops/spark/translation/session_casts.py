@@ -28,6 +28,7 @@ from pyspark.sql.types import (
     TimeType,
 )
 
+from lance_ops.core.arrow import is_any_list, is_text_or_view
 from lance_ops.core.schema import CaseRule
 from lance_ops.spark.translation.column_names import quoted_path
 
@@ -101,9 +102,7 @@ def _kind_for(given: DataType, wanted: pa.DataType, case_rule: CaseRule, kind_fo
     if isinstance(given, StructType) and pt.is_struct(wanted):
         fields = {field.name: field.type for field in wanted}
         return StructType([_field_for(field, fields, case_rule, kind_for) for field in given])
-    if isinstance(given, ArrayType) and (
-        pt.is_list(wanted) or pt.is_large_list(wanted) or pt.is_fixed_size_list(wanted)
-    ):
+    if isinstance(given, ArrayType) and is_any_list(wanted):
         return ArrayType(_kind_for(given.elementType, wanted.value_type, case_rule, kind_for), given.containsNull)
     if isinstance(given, MapType) and pt.is_map(wanted):
         key = _kind_for(given.keyType, wanted.key_type, case_rule, kind_for)
@@ -125,9 +124,7 @@ def _value_for(given: DataType, wanted: pa.DataType) -> DataType:
         wanted = wanted.value_type
     if pt.is_date(wanted) and isinstance(given, TimestampType | TimestampNTZType):
         return DateType()
-    if isinstance(given, _SPELLED) and (
-        pt.is_string(wanted) or pt.is_large_string(wanted) or pt.is_string_view(wanted)
-    ):
+    if isinstance(given, _SPELLED) and is_text_or_view(wanted):
         return StringType()
     return _moment_for(given, wanted)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_number, is_text_or_view
 from lance_ops.core.errors import SchemaMismatch
 
 __all__ = ["check_assignable", "decimals_of_floats", "rounded", "why_not_assigned"]
@@ -113,11 +114,11 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def _kind(kind: pa.DataType) -> str | None:
     """Return what the values of a type are; None for nulls and for nested values."""
-    if pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind):
+    if pt.is_boolean(kind) or is_number(kind):
         return _NUMBER
     if pt.is_temporal(kind):
         return _INTERVAL if pt.is_duration(kind) else _TIME if pt.is_time(kind) else _MOMENT
-    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind):
+    if is_text_or_view(kind):
         return _TEXT
     is_bytes = pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_binary_view(kind)
     return _BYTES if is_bytes or pt.is_fixed_size_binary(kind) else None

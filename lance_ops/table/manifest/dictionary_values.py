@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 
@@ -37,7 +38,7 @@ def load_dictionaries(schema: Schema, data: memoryview, path: str) -> Schema:
         place = f"dictionary of field {field.name!r}"
         if stored.offset < 0 or stored.length < 0:
             raise CorruptFile(path, place, f"{stored.length} values at {stored.offset}")
-        loaded = _load_bytes if _is_bytes(value_type) else _load_numbers
+        loaded = _load_bytes if is_text_or_bytes(value_type) else _load_numbers
         try:
             values = loaded(data, stored, value_type)
             values.validate(full=True)
@@ -66,7 +67,7 @@ def place_dictionaries(schema: Schema) -> tuple[bytes, Schema]:
             )
         if not len(values):
             return Dictionary(0, 0, values)
-        if _is_bytes(values.type):
+        if is_text_or_bytes(values.type):
             items = [item or b"" for item in values.cast(pa.large_binary()).to_pylist()]
             bounds = len(parts) + np.append(0, np.cumsum([len(item) for item in items]))
             parts.extend(b"".join(items))
@@ -93,11 +94,7 @@ def _value_type(field: Field) -> pa.DataType | None:
     except UnsupportedFeature:
         return None
     is_number = pt.is_integer(value_type) or pt.is_float32(value_type) or pt.is_float64(value_type)
-    return value_type if is_number or _is_bytes(value_type) else None
-
-
-def _is_bytes(arrow_type: pa.DataType) -> bool:
-    return any(kind(arrow_type) for kind in (pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary))
+    return value_type if is_number or is_text_or_bytes(value_type) else None
 
 
 def _load_numbers(data: memoryview, stored: Dictionary, value_type: pa.DataType) -> pa.Array:

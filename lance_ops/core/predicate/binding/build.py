@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from lance_ops.core.arrow import array_of_scalars, scalar
+from lance_ops.core.arrow import array_of_scalars, is_any_list, is_number, is_text, scalar
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate.arrow_type_names import parse_arrow_type
 from lance_ops.core.predicate.binding.instants import parse_instant
@@ -52,7 +52,7 @@ from lance_ops.core.predicate.tree import (
     negate,
     order_key,
 )
-from lance_ops.core.predicate.types import common_type, compute_type, convert, exact_type, is_list, is_numeric, is_text
+from lance_ops.core.predicate.types import common_type, compute_type, convert, exact_type
 
 __all__ = [
     "all_of",
@@ -215,7 +215,7 @@ def matches(operand: Expression, pattern: Expression, flags: Expression | None =
 def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Expression:
     """Combine two numbers."""
     for side in (left, right):
-        if not is_numeric(side.type) and not pa.types.is_null(side.type):
+        if not is_number(side.type) and not pa.types.is_null(side.type):
             raise InvalidFilter(f"{side.to_sql()} is {side.type}, and {op} needs numbers")
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         known = left if pa.types.is_null(right.type) else right
@@ -229,7 +229,7 @@ def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Express
 
 def minus(operand: Expression) -> Expression:
     """Negate a number."""
-    if not is_numeric(operand.type):
+    if not is_number(operand.type):
         raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and - needs a number")
     if isinstance(operand, PointNumber) and not operand.value.as_py():
         operand = _as_double(operand)  # a decimal has no -0.0
@@ -270,7 +270,7 @@ def arrow_cast(operand: Expression, name: Expression, lenient: bool = False) -> 
 
 def list_element(lists: Expression, position: Expression) -> Expression:
     """Return the item at a position of each list; an item of NULL is NULL."""
-    if not is_list(lists.type) and not pa.types.is_null(lists.type):
+    if not is_any_list(lists.type) and not pa.types.is_null(lists.type):
         raise InvalidFilter(f"{lists.to_sql()} is {lists.type} and has no items")
     if pa.types.is_null(position.type):
         position = Literal(scalar(None, pa.int64()))
@@ -286,7 +286,7 @@ def fold(value: Expression) -> Expression:
     if value.stored_type != value.type or not all(isinstance(child, Literal) for child in value.children):
         return value
     computed = _checked(value)
-    return ComputedNumber(computed) if is_numeric(computed.type) else Literal(computed)
+    return ComputedNumber(computed) if is_number(computed.type) else Literal(computed)
 
 
 def literal_text(function: str, operand: Expression, pattern: Expression) -> str | None:

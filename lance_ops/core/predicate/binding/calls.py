@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.core.arrow import is_text
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.arrow_type_names import spell_arrow_type
 from lance_ops.core.predicate.binding import build
@@ -16,7 +17,7 @@ from lance_ops.core.predicate.binding.literal_coercion import compare_with_liter
 from lance_ops.core.predicate.binding.result_types import result_type
 from lance_ops.core.predicate.functions import FUNCTIONS, Function
 from lance_ops.core.predicate.tree import UNKNOWN, Call, Compare, CompareOp, Expression, Literal
-from lance_ops.core.predicate.types import compute_type, is_text
+from lance_ops.core.predicate.types import compute_type
 
 __all__ = ["NODES", "call"]
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import is_text
 from lance_ops.core.predicate.binding import build
 from lance_ops.core.predicate.binding.literal_coercion import same_for_all
 from lance_ops.core.predicate.tree import Compare, CompareOp, Expression, In, Literal, Predicate, any_of
-from lance_ops.core.predicate.types import is_text
 from lance_ops.core.records import dataclass
 
 __all__ = ["ListedValues", "either", "is_listed"]

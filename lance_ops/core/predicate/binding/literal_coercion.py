@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.arrow import scalar
+from lance_ops.core.arrow import is_number, is_text, scalar
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate.binding.instants import Instant, parse_instant, parse_time
 from lance_ops.core.predicate.tree import (
@@ -32,7 +32,7 @@ from lance_ops.core.predicate.tree import (
     all_of,
     any_of,
 )
-from lance_ops.core.predicate.types import is_binary, is_numeric, is_text
+from lance_ops.core.predicate.types import is_binary
 from lance_ops.core.records import dataclass
 
 __all__ = ["compare_with_literal", "number_literal", "same_for_all"]
@@ -48,7 +48,7 @@ def compare_with_literal(op: CompareOp, operand: Expression, literal: Literal) -
         return UNKNOWN
     if value.type == kind and not pa.types.is_float32(kind):
         return Compare(op, operand, literal)
-    if pa.types.is_floating(kind) and is_numeric(value.type):
+    if pa.types.is_floating(kind) and is_number(value.type):
         return Compare(op, operand, Literal(_rounded(value, operand)))
     if (is_text(kind) and is_text(value.type)) or (is_binary(kind) and is_binary(value.type)):
         return _compare_bytes(op, operand, literal)
@@ -120,7 +120,7 @@ def _steps_of(kind: pa.DataType) -> _Steps | None:
 def _position(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
     """Return a value in units (or an infinity, or NaN); None if it does not compare with the type."""
     source = value.type
-    if is_numeric(source) and is_numeric(kind):
+    if is_number(source) and is_number(kind):
         number = value.as_py()
         if isinstance(number, float):
             return Fraction(Decimal(repr(number))) if abs(number) < float("inf") else number

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import is_any_list, is_number, is_text
 from lance_ops.core.predicate.functions.date_functions import date_part, date_trunc, is_instant, is_instant_or_time
 from lance_ops.core.predicate.functions.json_functions import (
     is_key,
@@ -28,15 +29,7 @@ from lance_ops.core.predicate.functions.json_functions import (
 )
 from lance_ops.core.predicate.functions.regular_expressions import regexp_match
 from lance_ops.core.predicate.functions.text_case import lower, upper
-from lance_ops.core.predicate.types import (
-    common_type,
-    convert,
-    is_binary,
-    is_list,
-    is_numeric,
-    is_text,
-    wider_integer,
-)
+from lance_ops.core.predicate.types import common_type, convert, is_binary, wider_integer
 from lance_ops.core.predicate.value_text import text_of
 from lance_ops.core.records import dataclass
 
@@ -194,19 +187,21 @@ ALL_FUNCTIONS: tuple[Function, ...] = (
     Function(("concat",), (_any,), _concat, variadic=True),
     Function(("text_join",), (_any,), _join, variadic=True, operator=" || "),
     Function(("regexp_match",), (is_text, is_text, is_text), regexp_match, fixed=(1, 2), optional=1),
-    Function(("abs",), (is_numeric,), pc.abs_checked),
-    Function(("floor",), (is_numeric,), lambda number: _rounded(number, "down")),
-    Function(("ceil",), (is_numeric,), lambda number: _rounded(number, "up")),
-    Function(("round",), (is_numeric,), lambda number: _rounded(number, "half_towards_infinity")),
-    Function(("isnan",), (is_numeric,), _is_nan),
+    Function(("abs",), (is_number,), pc.abs_checked),
+    Function(("floor",), (is_number,), lambda number: _rounded(number, "down")),
+    Function(("ceil",), (is_number,), lambda number: _rounded(number, "up")),
+    Function(("round",), (is_number,), lambda number: _rounded(number, "half_towards_infinity")),
+    Function(("isnan",), (is_number,), _is_nan),
     Function(("coalesce",), (_any,), _coalesce, variadic=True),
     Function(("nullif",), (_any, _any), _nullif),
     Function(("date_part", "datepart"), (is_text, is_instant_or_time), date_part, fixed=(0,)),
     Function(("date_trunc", "datetrunc"), (is_text, is_instant), date_trunc, fixed=(0,)),
-    Function(("array_has", "array_contains", "list_has", "list_contains"), (is_list, _any), _array_has, fixed=(1,)),
-    Function(("array_has_any", "list_has_any", "arrays_overlap"), (is_list, is_list), _array_has_any, fixed=(1,)),
-    Function(("array_has_all", "list_has_all"), (is_list, is_list), _array_has_all, fixed=(1,)),
-    Function(("array_length", "list_length", "cardinality"), (is_list,), _array_length),
+    Function(("array_has", "array_contains", "list_has", "list_contains"), (is_any_list, _any), _array_has, fixed=(1,)),
+    Function(
+        ("array_has_any", "list_has_any", "arrays_overlap"), (is_any_list, is_any_list), _array_has_any, fixed=(1,)
+    ),
+    Function(("array_has_all", "list_has_all"), (is_any_list, is_any_list), _array_has_all, fixed=(1,)),
+    Function(("array_length", "list_length", "cardinality"), (is_any_list,), _array_length),
     Function(("json_extract",), (is_binary, is_text), json_extract, fixed=(1,)),
     Function(("json_exists",), (is_binary, is_text), json_exists, fixed=(1,)),
     Function(("json_get",), (is_binary, is_key), json_get, fixed=(1,)),

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from lance_ops.core.arrow import is_text
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.json import (
     FALSE,
@@ -33,7 +34,6 @@ from lance_ops.core.json import (
     step_into,
     whole,
 )
-from lance_ops.core.predicate.types import is_text
 
 __all__ = [
     "is_key",

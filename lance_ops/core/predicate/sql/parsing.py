@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from lance_ops.core.arrow import scalar
+from lance_ops.core.arrow import is_text, scalar
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.binding import (
     CURRENT_TIME_KEYWORDS,
@@ -37,7 +37,6 @@ from lance_ops.core.predicate.tree import (
     Predicate,
     case,
 )
-from lance_ops.core.predicate.types import is_text
 
 __all__ = ["parse_sql", "parse_sql_value"]
 

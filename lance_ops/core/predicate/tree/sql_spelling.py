@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
+from lance_ops.core.arrow import is_any_list
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate.arrow_type_names import spell_arrow_type
 from lance_ops.core.predicate.tree.column_stats import order_key
@@ -87,7 +88,7 @@ def spell_scalar(value: pa.Scalar) -> str:
         return f"{sql_name(kind)} {spell_text(format(value.as_py(), 'f'))}"
     if pa.types.is_temporal(kind):
         return _spell_temporal(value)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_any_list(kind):
         return f"[{', '.join(map(spell_scalar, value.values))}]"
     plain = value.as_py()
     if isinstance(plain, bytes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow import is_text
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate.arrow_type_names import spell_arrow_type
@@ -13,7 +14,7 @@ from lance_ops.core.predicate.functions import FUNCTIONS
 from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
 from lance_ops.core.predicate.tree.nodes import Expression, StoredExpression, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_path, spell_scalar, spell_text, sql_name
-from lance_ops.core.predicate.types import computed, convert, is_text
+from lance_ops.core.predicate.types import computed, convert
 from lance_ops.core.records import dataclass
 
 __all__ = ["Call", "Cast", "Column", "ComputedNumber", "Literal", "PointNumber"]

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.blob_types import POSITION_AND_SIZE
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Uint64Array
@@ -27,7 +28,6 @@ from lance_ops.encodings import (
     check_expansion,
     gather_ranges,
 )
-from lance_ops.file.arrow_values import is_variable
 from lance_ops.file.container import EncodedPage
 from lance_ops.file.leaves import Leaf, Step
 from lance_ops.file.page_reading import Ranges, RowSelection, Steps
@@ -75,7 +75,7 @@ class BlobPage(PageLayout):
         if self._scheme.max_rep:
             raise UnsupportedFeature("blobs in lists")
         self._as_described = context.leaf.arrow_type == POSITION_AND_SIZE
-        in_place = self._as_described or is_variable(context.leaf.arrow_type)
+        in_place = self._as_described or is_text_or_bytes(context.leaf.arrow_type)
         check(in_place, f"blobs in a column of {context.leaf.arrow_type}")
         inner = PageContext(DESCRIPTOR, context.length, context.buffers, context.size_bytes)
         check(not message.inner_layout.HasField("blob_layout"), "a blob page inside a blob page")

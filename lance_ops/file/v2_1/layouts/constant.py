@@ -21,10 +21,11 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops import encodings
+from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
 from lance_ops.core.records import dataclass
 from lance_ops.encodings import Encoding, FixedWidth, Values, VariableWidth, check, check_expansion
-from lance_ops.file.arrow_values import array_of, bits_per_value_of, is_variable
+from lance_ops.file.arrow_values import array_of, bits_per_value_of
 from lance_ops.file.container import EncodedPage
 from lance_ops.file.page_reading import Ranges, RowSelection, RowSlice, SourceBytes, Steps
 from lance_ops.file.v2_1.layouts.contract import (
@@ -204,7 +205,7 @@ class ConstantPage(PageLayout):
             return None
         extent = self._context.buffers[0]
         parts = _split(fetched.view(file_start + extent.position, file_start + extent.end).data)
-        if is_variable(value_type):
+        if is_text_or_bytes(value_type):
             check(len(parts) == 2 and len(parts[0]) in (8, 16), "not the two buffers of a variable-width value")
             offsets = struct.unpack("<II" if len(parts[0]) == 8 else "<QQ", parts[0])
             check(offsets == (0, len(parts[1])), "a value of another length than stated")
@@ -290,7 +291,7 @@ def _repeat(values: Sequence[bytes], counts: Sequence[int], value_type: pa.DataT
     """Return `counts[i]` copies of each value `values[i]`."""
     for value, count in zip(values, counts, strict=True):
         check_expansion(count * len(value), len(value), "copies of a value")
-    if is_variable(value_type):
+    if is_text_or_bytes(value_type):
         offsets = np.zeros(sum(counts) + 1, np.int64)
         np.array([len(value) for value in values]).repeat(counts).cumsum(out=offsets[1:])
         return VariableWidth(offsets, _copies(values, counts))
