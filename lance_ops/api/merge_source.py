@@ -276,7 +276,7 @@ class _Stage:
         files = tuple(map(_raw_file, paths))
         given = ingest.unified_raw_schema(files, {}, runner=self._runner)
         _check_has(given.names, (*self._keys, *on))
-        typed = tuple(file for file in files if not ingest.is_text(file.uri))  # text is read in the table's types
+        typed = tuple(file for file in files if not ingest.is_text_file(file.uri))  # text is read in the table's types
         if typed:
             has_text = len(typed) < len(files)
             stored = ingest.unified_raw_schema(typed, {}, runner=self._runner) if has_text else given

@@ -15,7 +15,7 @@ from lance_ops.maintenance.ingest import (
     RawReader,
     RowFitting,
     found_file,
-    is_text,
+    is_text_file,
     plain_schema,
     unified_raw_schema,
 )
@@ -102,7 +102,7 @@ def check_key_casts_of_file(data: LanceDataset, source: str, on: Sequence[str]) 
 
     It does not look at a dataset, because `fit_keys` checks the values, or at text, which is read in the table's types.
     """
-    if not is_dataset(source) and not is_text(source):
+    if not is_dataset(source) and not is_text_file(source):
         given = unified_raw_schema([found_file(source, {})], {})
         check_key_casts(given, on, data.snapshot.schema.to_arrow_storage())
 

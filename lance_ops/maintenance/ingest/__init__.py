@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         moment_of,
         remote_file_system,
     )
-    from lance_ops.maintenance.ingest.raw_names import RAW_ENDINGS, is_text, printable, raw_format, why_not_literal
+    from lance_ops.maintenance.ingest.raw_names import RAW_ENDINGS, is_text_file, printable, raw_format, why_not_literal
     from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, MissingColumns, RowFitting, plain_schema
     from lance_ops.maintenance.ingest.raw_schemas import unified_raw_schema
     from lance_ops.maintenance.ingest.running import IngestResult
@@ -64,7 +64,7 @@ __all__ = [
     "failures_of_store",
     "found_file",
     "ingest",
-    "is_text",
+    "is_text_file",
     "local_path",
     "modified_of",
     "moment_of",
@@ -113,7 +113,7 @@ _MODULES = {
     "printable": "raw_names",
     "raw_format": "raw_names",
     "RAW_ENDINGS": "raw_names",
-    "is_text": "raw_names",
+    "is_text_file": "raw_names",
     "remote_file_system": "raw_locations",
     "survey_ingest": "ingest_survey",
     "unified_raw_schema": "raw_schemas",

@@ -26,7 +26,7 @@ from lance_ops.maintenance.ingest.planning import (
     plan_readable,
 )
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, RawReader
-from lance_ops.maintenance.ingest.raw_names import is_text, shown_uri
+from lance_ops.maintenance.ingest.raw_names import is_text_file, shown_uri
 from lance_ops.maintenance.ingest.raw_rows import ExtraColumns, plain_schema
 from lance_ops.runners import InThreads, Runner
 from lance_ops.writing import conform_present_columns
@@ -139,14 +139,14 @@ def _looked_at(file: RawFile, key: str, reader: RawReader, task: IngestTask) -> 
             if name in lacking:
                 raise SchemaMismatch(f"raw file {shown_uri(file.uri)} has no column {name!r}, by which rows are merged")
         found = task.fitting.spelled(names, schema).empty_table()
-        read = found if is_text(file.uri) else _conformed(file, found, schema_to_write(task.schema))
+        read = found if is_text_file(file.uri) else _conformed(file, found, schema_to_write(task.schema))
     except (RawFileRefused, SchemaMismatch) as error:
         return SurveyedFile(file, key, num_rows, refused=str(error))
     ignored = [name for name in schema.names if name not in names] if task.fitting.extra is ExtraColumns.IGNORE else []
     cast = [
         f"casts {field.name}: {field.type} to {table.field(field.name).type}"
         for field in found.schema
-        if not is_text(file.uri) and field.type != read.schema.field(field.name).type
+        if not is_text_file(file.uri) and field.type != read.schema.field(field.name).type
     ]
     folders = [name for name in lacking if name in _names_of_folders(file)]
     effects = (

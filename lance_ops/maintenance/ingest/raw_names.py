@@ -11,7 +11,7 @@ import unicodedata
 from lance_ops.core.errors import RawFileRefused
 from lance_ops.core.redaction import public_uri
 
-__all__ = ["RAW_ENDINGS", "TEXT_FORMATS", "is_text", "printable", "raw_format", "shown_uri", "why_not_literal"]
+__all__ = ["RAW_ENDINGS", "TEXT_FORMATS", "is_text_file", "printable", "raw_format", "shown_uri", "why_not_literal"]
 
 _FORMATS: dict[str, str] = {
     ".parquet": "parquet",
@@ -85,7 +85,7 @@ def raw_format(uri: str) -> tuple[str, str | None]:
     )
 
 
-def is_text(uri: str) -> bool:
+def is_text_file(uri: str) -> bool:
     """Return whether a file of this name is text, whose types follow from a lead or by inference."""
     return raw_format(uri)[0] in TEXT_FORMATS
 

@@ -23,7 +23,7 @@ from lance_ops.core.schema import CaseRule, spelled_as
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.ingest.decoding import NO_UTF8
 from lance_ops.maintenance.ingest.raw_files import RawFile, RawReader, RawReading
-from lance_ops.maintenance.ingest.raw_names import is_text, raw_format, shown_uri
+from lance_ops.maintenance.ingest.raw_names import is_text_file, raw_format, shown_uri
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.writing import table_schema
 
@@ -168,7 +168,7 @@ def unified_raw_schema(
 
 def _check_encoding(file: RawFile, new: pa.Field) -> None:
     """Refuse a column of CSV that Arrow takes for binary, because it is not UTF-8."""
-    if pt.is_binary(new.type) and is_text(file.uri):
+    if pt.is_binary(new.type) and is_text_file(file.uri):
         raise FileDisagrees(file, f"column {new.name!r}: {NO_UTF8}")
 
 
@@ -184,7 +184,7 @@ def _check_may_be_stored(file: RawFile, column: pa.Field, version: FileVersion) 
 
 def _as_most_decide(before: pa.Field, given: pa.Field, promoted: pa.Field, file: RawFile) -> pa.Field:
     """Return a column after a file that most others outnumber: it changes little more than a guess or a null."""
-    is_guess = is_text(file.uri)  # whole numbers say nothing against fractions
+    is_guess = is_text_file(file.uri)  # whole numbers say nothing against fractions
     if is_guess or before.type == given.type or _holds_null(before.type):
         return promoted.with_type(_with_fields_of(before.type, promoted.type))
     return before
@@ -327,7 +327,7 @@ def _promoted(
     known: pa.Field, given: pa.Field, file: RawFile, table: pa.Schema | None, *, mixed_as_text: bool
 ) -> pa.Field:
     is_of_table = table is not None and known.name in table.names
-    if is_of_table and is_text(file.uri):
+    if is_of_table and is_text_file(file.uri):
         return known.with_type(_with_new_fields(known.type, given.type))
     try:
         both = [pa.schema([known]), pa.schema([given])]
