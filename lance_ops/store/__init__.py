@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from lance_ops.store.process_resources import PROCESS_RESOURCES
     from lance_ops.store.ranges import merge_touching
     from lance_ops.store.remote import FsspecStore
-    from lance_ops.store.services import gives_no_answer, is_missing_bucket, known_failure
+    from lance_ops.store.services import gives_no_answer, is_missing_bucket, known_failure, modified_of, moment_of
     from lance_ops.store.storage_options import read_bool
 
 __all__ = [
@@ -82,6 +82,8 @@ __all__ = [
     "is_well_known",
     "known_failure",
     "merge_touching",
+    "modified_of",
+    "moment_of",
     "open_store",
     "path_beneath",
     "prove_conditional_create",
@@ -119,6 +121,8 @@ _MODULES = {
     "gives_no_answer": "services",
     "is_missing_bucket": "services",
     "known_failure": "services",
+    "modified_of": "services",
+    "moment_of": "services",
     "bucket_and_path": "opening",
     "counted_in": "io_counters",
     "iops_counter": "io_counters",

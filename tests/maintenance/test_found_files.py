@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +20,6 @@ from lance_ops.maintenance.ingest import (
     StatedFile,
     TextReading,
     found_file,
-    modified_of,
     raw_files,
 )
 from lance_ops.maintenance.ingest.raw_schemas import FoundSchemas, SchemaTask
@@ -29,27 +27,6 @@ from lance_ops.runners import InThreads
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HERE = RawReading(isolated=False)
-
-
-@pytest.mark.parametrize(
-    ("stated", "expected"),
-    [
-        ("2026-01-01T12:00:00", NOON),
-        ("2026-01-01T13:00:00+01:00", NOON),
-        (datetime(2026, 1, 1, 12), NOON),
-        ("Thu, 01 Jan 2026 12:00:00 GMT", None),
-    ],
-)
-def test_a_time_without_a_zone_is_in_utc_and_another_text_is_no_time(
-    stated: object, expected: datetime | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TZ", "America/New_York")
-    time.tzset()
-    try:
-        assert modified_of({"modified": stated}) == expected
-    finally:
-        monkeypatch.undo()
-        time.tzset()
 
 
 @pytest.mark.parametrize(

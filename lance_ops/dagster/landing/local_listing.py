@@ -13,7 +13,8 @@ from dataclasses import field
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
-from lance_ops.maintenance.ingest import ListedFile, moment_of, why_not_literal
+from lance_ops.maintenance.ingest import ListedFile, why_not_literal
+from lance_ops.store import moment_of
 
 __all__ = ["list_local"]
 

@@ -19,12 +19,11 @@ from lance_ops.dagster.landing.landing_entries import LandedFile, SetAside
 from lance_ops.maintenance.ingest import (
     etag_of,
     failures_of_store,
-    modified_of,
     printable,
     remote_file_system,
     why_not_literal,
 )
-from lance_ops.store import ObjectInfo, open_store, with_short_timeouts
+from lance_ops.store import ObjectInfo, modified_of, open_store, with_short_timeouts
 
 __all__ = ["list_remote"]
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
         etag_of,
         failures_of_store,
         local_path,
-        modified_of,
-        moment_of,
         remote_file_system,
     )
     from lance_ops.maintenance.ingest.raw_names import RAW_ENDINGS, is_text_file, printable, raw_format, why_not_literal
@@ -66,8 +64,6 @@ __all__ = [
     "ingest",
     "is_text_file",
     "local_path",
-    "modified_of",
-    "moment_of",
     "plain_schema",
     "plan_ingest",
     "printable",
@@ -106,8 +102,6 @@ _MODULES = {
     "found_file": "raw_files",
     "ingest": "ingestion",
     "local_path": "raw_locations",
-    "modified_of": "raw_locations",
-    "moment_of": "raw_locations",
     "plain_schema": "raw_rows",
     "plan_ingest": "planning",
     "printable": "raw_names",

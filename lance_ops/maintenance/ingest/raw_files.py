@@ -51,11 +51,11 @@ from lance_ops.maintenance.ingest.raw_locations import (
     etag_of,
     failures_of_store,
     local_path,
-    moment_of,
     open_local,
     remote_file_system,
 )
 from lance_ops.maintenance.ingest.raw_names import TEXT_FORMATS, raw_format, shown_uri
+from lance_ops.store import moment_of
 
 __all__ = ["IngestBatch", "RawFile", "RawReader", "RawReading", "found_file"]
 

@@ -18,8 +18,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
@@ -51,8 +51,6 @@ __all__ = [
     "etag_of",
     "failures_of_store",
     "local_path",
-    "modified_of",
-    "moment_of",
     "open_local",
     "remote_file_system",
 ]
@@ -101,7 +99,7 @@ class StatedFile:
     def of(cls, info: Mapping[str, Any]) -> StatedFile:
         """Return what a file system of fsspec states."""
         size_bytes = info.get("size")
-        return cls(None if size_bytes is None else int(size_bytes), modified_of(info), etag_of(info))
+        return cls(None if size_bytes is None else int(size_bytes), store.modified_of(info), etag_of(info))
 
     def may_be_same(self, other: StatedFile) -> bool:
         """Return False if the sizes differ, or the ETags, or else the times; True where neither side tells.
@@ -179,35 +177,6 @@ def etag_of(info: Mapping[str, Any]) -> str | None:
         if value := info.get(name):
             return str(value).strip('"')
     return None
-
-
-def modified_of(info: Mapping[str, Any]) -> datetime | None:
-    """Return when a file was modified, which fsspec's file systems state under different names.
-
-    A time without a zone is in UTC. Return None if none is stated, or in none of the forms that are known.
-    """
-    for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
-        match info.get(name):
-            case datetime() as moment:
-                return _in_utc(moment)
-            case float() | int() as seconds if (instant := moment_of(seconds)) is not None:
-                return instant
-            case str() as text:
-                with suppress(ValueError):
-                    return _in_utc(datetime.fromisoformat(text))
-    return None
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def moment_of(seconds: float) -> datetime | None:
-    """Return the time this many seconds after 1970; None for a number that is no date, which some disks store."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 @contextmanager

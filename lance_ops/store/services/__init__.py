@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.store.services.contract import ListedObject, Service
     from lance_ops.store.services.credential_sources import digest_of_sources, environment_path
     from lance_ops.store.services.known_failures import gives_no_answer, is_missing_bucket, known_failure
+    from lance_ops.store.services.modification_times import modified_of, moment_of
     from lance_ops.store.services.registry import ALL_SERVICES, chosen_service, service_of
     from lance_ops.store.services.s3 import S3
 
@@ -24,6 +25,8 @@ __all__ = [
     "gives_no_answer",
     "is_missing_bucket",
     "known_failure",
+    "modified_of",
+    "moment_of",
     "service_of",
 ]
 
@@ -38,6 +41,8 @@ _MODULES = {
     "gives_no_answer": "known_failures",
     "is_missing_bucket": "known_failures",
     "known_failure": "known_failures",
+    "modified_of": "modification_times",
+    "moment_of": "modification_times",
     "service_of": "registry",
 }
 

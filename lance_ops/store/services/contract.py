@@ -9,7 +9,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import import_module
 from typing import Any
 
@@ -17,8 +17,17 @@ from lance_ops.core.errors import StoreError, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.store.services.credential_sources import digest_of_sources
+from lance_ops.store.services.modification_times import modified_of
 
-__all__ = ["CLIENT_OPTION", "GENERAL_ALIASES", "ListedObject", "Service", "modified_of", "proxies_of", "without_client"]
+__all__ = [
+    "CLIENT_OPTION",
+    "GENERAL_ALIASES",
+    "ListedObject",
+    "Service",
+    "proxies_of",
+    "when_written",
+    "without_client",
+]
 
 CLIENT_OPTION = "store_client"
 """The storage option that names the client; see `choice.py`."""
@@ -170,7 +179,7 @@ class Service(ABC):
         """Yield every object beneath a directory, ascending by key."""
         for key, info in sorted(fs.find(directory, detail=True).items()):
             if info["type"] == "file" and key.lstrip("/") != directory.lstrip("/"):
-                yield ListedObject(key.lstrip("/"), int(info["size"]), modified_of(info))
+                yield ListedObject(key.lstrip("/"), int(info["size"]), when_written(info))
 
     def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         """Return the names of the objects directly in a directory, ascending, at most `limit` if listings ascend.
@@ -197,7 +206,7 @@ class Service(ABC):
         key = f"{directory}/{TEMPORARY_PREFIX}clock.{uuid.uuid4().hex}"
         try:
             fs.pipe_file(key, b"now")
-            return modified_of(fs.info(key))
+            return when_written(fs.info(key))
         finally:
             with suppress(FileNotFoundError):
                 fs.rm_file(key)
@@ -218,14 +227,9 @@ def without_client(options: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if name.lower() != CLIENT_OPTION}
 
 
-def modified_of(info: Mapping[str, Any]) -> datetime:
-    """Return the time of last change from an fsspec info; packages use different keys for it."""
-    for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
-        value = info.get(name)
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value)
-        elif isinstance(value, (int, float)):
-            value = datetime.fromtimestamp(value, UTC)
-        if isinstance(value, datetime):
-            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-    raise StoreError(f"{info.get('name')}: the file system does not say when an object was written")
+def when_written(info: Mapping[str, Any]) -> datetime:
+    """Return when an object was written, from an fsspec info; raise `StoreError` if that does not say it."""
+    modified = modified_of(info)
+    if modified is None:
+        raise StoreError(f"{info.get('name')}: the file system does not say when an object was written")
+    return modified

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service, modified_of, proxies_of
+from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service, proxies_of, when_written
 from lance_ops.store.storage_options import Aliases, read_bool, read_options, read_seconds
 
 __all__ = ["Gcs"]
@@ -103,7 +103,7 @@ class Gcs(Service):
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")
         for found in _pages(fs, bucket, prefix=f"{prefix}/" if prefix else ""):
-            yield ListedObject(f"{bucket}/{found['name']}", int(found["size"]), modified_of(found))
+            yield ListedObject(f"{bucket}/{found['name']}", int(found["size"]), when_written(found))
 
     def names(self, fs: Any, directory: str, limit: int | None) -> Mapping[str, str | None]:
         bucket, _, prefix = directory.partition("/")
