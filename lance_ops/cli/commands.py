@@ -16,7 +16,7 @@ from lance_ops.cli import changing, looking
 from lance_ops.cli import init_command as starting
 from lance_ops.cli.arguments import AllowedBases, allow_bases
 from lance_ops.cli.examples import shown_example
-from lance_ops.cli.output import printable
+from lance_ops.cli.output import escaped
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.redaction import redact
 
@@ -37,7 +37,7 @@ class _OneLineErrors(TyperGroup):
             error.message = redact(str(error.message), _option_values(given))
             raise
         except LanceOpsError as error:
-            typer.echo(f"error: {printable(' '.join(str(error).split()))}{_remedy(error)}", err=True)
+            typer.echo(f"error: {escaped(' '.join(str(error).split()))}{_remedy(error)}", err=True)
             raise typer.Exit(1) from error
         except KeyboardInterrupt as error:
             typer.echo("interrupted: versions that were committed before stay", err=True)

@@ -25,6 +25,7 @@ from rich.text import Text
 
 __all__ = [
     "counted",
+    "escaped",
     "json_text",
     "moment",
     "number",
@@ -33,7 +34,6 @@ __all__ = [
     "print_json",
     "print_line",
     "print_table",
-    "printable",
     "size",
     "watch",
 ]
@@ -70,7 +70,7 @@ def _finite(value: Any) -> Any:
 
 def print_line(text: str, style: str = "") -> None:
     """Print one sentence."""
-    _console().print(Text(printable(text), style=style), soft_wrap=True)
+    _console().print(Text(escaped(text), style=style), soft_wrap=True)
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -79,7 +79,7 @@ def print_facts(facts: Mapping[str, str]) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(Text(printable(name)), Text(printable(value)))
+        table.add_row(Text(escaped(name)), Text(escaped(value)))
     _console().print(table)
 
 
@@ -90,13 +90,13 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
         right = column.endswith(">")
         table.add_column(column.removesuffix(">"), justify="right" if right else "left", no_wrap=right)
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text(escaped(cell)) for cell in row))
     console = _console()
-    console.print(Text(printable(title), style="bold"), soft_wrap=True)
+    console.print(Text(escaped(title), style="bold"), soft_wrap=True)
     console.print(table)
 
 
-def printable(text: str) -> str:
+def escaped(text: str) -> str:
     """Return the text with an escape, as in a string of Python, for each character that cannot be seen."""
     if text.isprintable():
         return text

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from lance_ops.cli.output import printable
+from lance_ops.cli.output import escaped
 from lance_ops.runners import Job, JobProgress, ReportProgress
 
 __all__ = ["progress_bar"]
@@ -41,7 +41,7 @@ class _Bar:
             return
         if progress.job not in self._shown:
             self._progress.start()
-            text = printable(str(progress.job or "tasks"))
+            text = escaped(str(progress.job or "tasks"))
             self._shown[progress.job] = self._progress.add_task(text, total=progress.num_tasks, rate="")
         self._progress.update(
             self._shown[progress.job], completed=progress.num_done, total=progress.num_tasks, rate=_rate(progress)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 import lance_ops
 from lance_ops.cli import app
-from lance_ops.cli.output import printable
+from lance_ops.cli.output import escaped
 from lance_ops.table import Manifest
 from tests.security.forging import forged
 
@@ -100,5 +100,5 @@ def test_a_reference_with_a_hostile_name_is_refused_in_a_plain_line(dataset_uri:
 
 
 def test_text_that_can_be_seen_is_printed_as_it_is() -> None:
-    assert printable("Grüße 列 100% …") == "Grüße 列 100% …"
-    assert printable("a\tb\u00a0c\ud800") == r"a\tb\xa0c\ud800"
+    assert escaped("Grüße 列 100% …") == "Grüße 列 100% …"
+    assert escaped("a\tb\u00a0c\ud800") == r"a\tb\xa0c\ud800"
