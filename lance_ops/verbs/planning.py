@@ -41,10 +41,10 @@ from lance_ops.verbs.contract import (
 )
 from lance_ops.verbs.sources import source_tokens, version_id
 from lance_ops.verbs.stored_plan import StoredPlan
+from lance_ops.writing import CONFLICT_RETRIES
 
 __all__ = ["Executed", "do_now", "execute_plan", "make_plan"]
 
-_CONFLICT_RETRIES = 10
 _MOST_NAMED = 10
 
 
@@ -101,7 +101,7 @@ def do_now(
     `attempted_since` is when that began: then a verb does nothing that is already done; see `Verb.already_done`.
     """
     work = _work(verb, data, runner, raw_storage_options)
-    work = replace(work, retries=_CONFLICT_RETRIES, token=token, attempted_since=attempted_since)
+    work = replace(work, retries=CONFLICT_RETRIES, token=token, attempted_since=attempted_since)
     done = None if attempted_since is None else _checked(verb, work).already_done(work)
     return _execute(verb, work) if done is None else _executed(Measures.of(data), data.version, done)
 
@@ -139,7 +139,7 @@ def execute_plan(
     current = replace(work, target=LanceDataset.of(newest.snapshot))
     when_moved = plan.verb.when_moved_by_options
     if when_moved is WhenMoved.REPLANNED or when_moved is WhenMoved.BOUNDED:
-        return _execute(plan.verb, replace(current, retries=_CONFLICT_RETRIES))
+        return _execute(plan.verb, replace(current, retries=CONFLICT_RETRIES))
     if newest.version != plan.read_version and when_moved is not WhenMoved.JUDGED:
         if when_moved is not WhenMoved.COMPARED or not plan.verb.affects_same_rows(work.data, newest, work.runner):
             raise _outdated(plan, newest.snapshot)

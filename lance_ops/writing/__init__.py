@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         commit_transaction,
         create_dataset,
     )
-    from lance_ops.writing.conflict_retries import retry_conflicts
+    from lance_ops.writing.conflict_retries import CONFLICT_RETRIES, retry_conflicts
     from lance_ops.writing.create_append_overwrite import NewTable, append, check_stable_row_ids, create, overwrite
     from lance_ops.writing.data_file_description import describe_data_file, describe_fragment
     from lance_ops.writing.deletion_files import WrittenDeletions, write_deletion_files
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lance_ops.writing.write_targets import WriteTargets, choose_bases, number_bases
 
 __all__ = [
+    "CONFLICT_RETRIES",
     "MAX_BYTES_PER_FILE",
     "MAX_ROWS_PER_FILE",
     "FileSystemFragmentWriteProgress",
@@ -104,6 +105,7 @@ _MODULES = {
     "describe_fragment": "data_file_description",
     "number_bases": "write_targets",
     "overwrite": "create_append_overwrite",
+    "CONFLICT_RETRIES": "conflict_retries",
     "retry_conflicts": "conflict_retries",
     "share_rows": "task_shares",
     "table_schema": "new_table_schema",

@@ -19,9 +19,12 @@ from lance_ops.core.errors import (
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import is_same_dataset
 
-__all__ = ["retry_conflicts"]
+__all__ = ["CONFLICT_RETRIES", "retry_conflicts"]
 
 T = TypeVar("T")
+
+CONFLICT_RETRIES = 10
+"""How often a verb begins again after a conflict, unless its caller says otherwise."""
 
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 2.0

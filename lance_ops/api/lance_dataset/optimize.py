@@ -16,8 +16,6 @@ from lance_ops.snapshot import Snapshot
 
 __all__ = ["DatasetOptimizer"]
 
-_RETRIES = 10
-
 
 @check_public_methods
 class DatasetOptimizer:
@@ -92,7 +90,9 @@ class DatasetOptimizer:
         update = transactions.UpdateConfig(config_updates=changing.bind_metadata(values, replace=False))
         # what is set depends on no version, and the clean-up may have removed the handle's
         self._move(
-            writing.retry_conflicts(self._snapshot, lambda current: changing.update_config(current, update), _RETRIES)
+            writing.retry_conflicts(
+                self._snapshot, lambda current: changing.update_config(current, update), writing.CONFLICT_RETRIES
+            )
         )
 
     def _move(self, snapshot: Snapshot) -> None:

@@ -37,14 +37,13 @@ from lance_ops.core.schema import (
 from lance_ops.core.versions import FileVersion
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
-from lance_ops.writing import retry_conflicts
+from lance_ops.writing import CONFLICT_RETRIES, retry_conflicts
 
 __all__ = ["SchemaChange", "change_schema", "changed_schema", "plan_schema_change"]
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
 _FLOATS = ((pa.float16(), 11), (pa.float32(), 24), (pa.float64(), 53))
-_CONFLICT_RETRIES = 10
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def change_schema(snapshot: Snapshot, change: SchemaChange, wanted: Schema, runn
     newest = snapshot.latest()
     kept = refs.keeping_version(attempt, newest) if change.widened else attempt
     try:
-        return retry_conflicts(newest, kept, _CONFLICT_RETRIES)
+        return retry_conflicts(newest, kept, CONFLICT_RETRIES)
     except _SchemaMovedError as moved:
         raise RetryableConflict(
             f"{snapshot.uri}: the schema changed after the rows were written: write them again"

@@ -27,11 +27,9 @@ from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import remove_files_of_job
-from lance_ops.writing import retry_conflicts
+from lance_ops.writing import CONFLICT_RETRIES, retry_conflicts
 
 __all__ = ["compact_files"]
-
-_CONFLICT_RETRIES = 10
 
 
 def compact_files(
@@ -39,7 +37,7 @@ def compact_files(
     options: CompactionOptions | None = None,
     runner: Runner | None = None,
     *,
-    conflict_retries: int = _CONFLICT_RETRIES,
+    conflict_retries: int = CONFLICT_RETRIES,
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Plan on the snapshot, rewrite and commit; after a conflict with concurrent traffic, plan on the newest version.
 

@@ -22,11 +22,9 @@ from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference, check_rows_are_stored
 from lance_ops.store import Store
 from lance_ops.transactions import Rewrite, remove_files_of_job
-from lance_ops.writing import MAX_BYTES_PER_FILE, commit_operation, retry_conflicts, share_fragments
+from lance_ops.writing import CONFLICT_RETRIES, MAX_BYTES_PER_FILE, commit_operation, retry_conflicts, share_fragments
 
 __all__ = ["MigrationPlan", "MigrationTask", "execute_migration", "migrate_files", "plan_migration"]
-
-_CONFLICT_RETRIES = 10
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def migrate_files(
     file_version: FileVersion,
     runner: Runner | None = None,
     *,
-    conflict_retries: int = _CONFLICT_RETRIES,
+    conflict_retries: int = CONFLICT_RETRIES,
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Rewrite what `plan_migration` finds, and commit once; nothing is committed if there is nothing to change.
 

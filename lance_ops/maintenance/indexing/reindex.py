@@ -25,11 +25,9 @@ from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
-from lance_ops.writing import commit_operation, retry_conflicts
+from lance_ops.writing import CONFLICT_RETRIES, commit_operation, retry_conflicts
 
 __all__ = ["create_scalar_index", "drop_index", "optimize_indices", "rebuild_index"]
-
-_CONFLICT_RETRIES = 10
 
 
 def create_scalar_index(
@@ -62,7 +60,7 @@ def create_scalar_index(
             new = SegmentBuilder(current, runner, sizes or TaskSizes()).train(kind, field, index_name)
             return commit_segment(current, new, same_name)
 
-    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+    return retry_conflicts(snapshot, attempt, CONFLICT_RETRIES)
 
 
 def optimize_indices(
@@ -86,7 +84,7 @@ def optimize_indices(
             builder = SegmentBuilder(current, runner, sizes or TaskSizes())
             return _optimize(builder, name, first, skip_unsupported=index_names is None)
 
-        snapshot = retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+        snapshot = retry_conflicts(snapshot, attempt, CONFLICT_RETRIES)
     return snapshot
 
 
@@ -105,7 +103,7 @@ def rebuild_index(snapshot: Snapshot, name: str, *, runner: Runner | None = None
             new = SegmentBuilder(current, runner, TaskSizes()).train(kind, field, name)
             return commit_segment(current, new, segments)
 
-    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+    return retry_conflicts(snapshot, attempt, CONFLICT_RETRIES)
 
 
 def drop_index(snapshot: Snapshot, name: str, *, transaction_properties: Mapping[str, str] | None = None) -> Snapshot:
@@ -120,7 +118,7 @@ def drop_index(snapshot: Snapshot, name: str, *, transaction_properties: Mapping
             raise _not_found(current, name)
         return commit_operation(current, CreateIndex((), segments), properties=transaction_properties)
 
-    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+    return retry_conflicts(snapshot, attempt, CONFLICT_RETRIES)
 
 
 def _optimize(builder: SegmentBuilder, name: str, first: Snapshot, *, skip_unsupported: bool) -> Snapshot:

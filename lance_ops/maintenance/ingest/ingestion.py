@@ -39,10 +39,9 @@ from lance_ops.maintenance.ingest.running import (
 )
 from lance_ops.refs import pinned_if_at_risk
 from lance_ops.runners import InThreads, Runner
+from lance_ops.writing import CONFLICT_RETRIES
 
 __all__ = ["ingest"]
-
-_CONFLICT_RETRIES = 10
 
 
 def ingest(
@@ -81,7 +80,7 @@ def ingest(
         )
         return plan_readable(batches, (options or IngestOptions()).bad_batches, plan, schemas, refused)
 
-    retries = _CONFLICT_RETRIES if version is None else 0
+    retries = CONFLICT_RETRIES if version is None else 0
     refused: dict[str, str] = {}
     not_as_listed: set[str] = set()
 

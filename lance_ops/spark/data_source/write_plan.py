@@ -48,8 +48,6 @@ WriteMode = Literal["append", "overwrite", "create"]
 that match it; `create` refuses the table.
 """
 
-_CONFLICT_RETRIES = 10
-
 
 @dataclass(frozen=True)
 class WritePlan:
@@ -177,7 +175,7 @@ class WritePlan:
                     raise RetryableConflict(f"{snapshot.uri}: another writer committed batch {self.options.batch!r}")
         if self.options.replace_where is not None:
             condition = self.options.replace_where
-            retries = 0 if self.is_computed else _CONFLICT_RETRIES
+            retries = 0 if self.is_computed else writing.CONFLICT_RETRIES
             made = changing.replace_matching(snapshot, condition, pending, runner, self._properties, retries)
         else:
             made = writing.commit_operation(

@@ -40,7 +40,7 @@ from lance_ops.spark.translation import (
     stored_path,
     with_moments_of,
 )
-from lance_ops.writing import retry_conflicts
+from lance_ops.writing import CONFLICT_RETRIES, retry_conflicts
 
 __all__ = [
     "BEFORE_TABLE",
@@ -73,7 +73,6 @@ def read_key(reader: Reader) -> str:
 
 R = TypeVar("R")
 
-_RETRIES = 10
 _RETRY_TIMEOUT = timedelta(seconds=30)
 """No attempt begins later than this after the first conflict: an attempt that joins may itself take longer."""
 
@@ -298,7 +297,7 @@ class Statement:
                 raise RetryableConflict(str(lost.__cause__)) from lost
 
         kept = keeping_version(retryable, opened.snapshot)
-        return retry_conflicts(opened.snapshot, kept, _RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
+        return retry_conflicts(opened.snapshot, kept, CONFLICT_RETRIES, _RETRY_TIMEOUT, from_first_conflict=True)
 
     def rows_for(self, frame: DataFrame, opened: LanceDataset, keys: Iterable[str] = ()) -> DataFrame | pa.Table:
         """Return a query's rows in the form that a verb which matches rows by `keys` takes.
