@@ -1,7 +1,7 @@
 """Delete rows by predicate: find them fragment by fragment, write new deletion files, commit.
 
     plan_deletion(snapshot, predicate) -> DeletionPlan       searches indices, and shares the rows among tasks
-    find_rows(task) -> FoundRows                             anywhere: the offsets of matching rows
+    find_rows(task) -> FoundOffsets                          anywhere: the offsets of matching rows
     commit_deletion(plan, found) -> new snapshot, number     deletion files, many of them by tasks; one transaction
 
 A deletion file has all deleted rows of its fragment, earlier ones too. A fragment without a live row leaves the table.
@@ -26,7 +26,7 @@ from lance_ops.writing import TaskShare, commit_operation, share_rows, write_del
 __all__ = [
     "DeletionPlan",
     "DeletionTask",
-    "FoundRows",
+    "FoundOffsets",
     "commit_deletion",
     "delete",
     "find_rows",
@@ -59,7 +59,7 @@ class DeletionPlan:
 
 
 @dataclass(frozen=True)
-class FoundRows:
+class FoundOffsets:
     """Live rows that match: for each fragment, a serialized Roaring bitmap of physical offsets."""
 
     offsets: Mapping[int, bytes]
@@ -97,18 +97,18 @@ def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
     return DeletionPlan(snapshot, predicate, tasks)
 
 
-def find_rows(task: DeletionTask) -> FoundRows:
+def find_rows(task: DeletionTask) -> FoundOffsets:
     """Return the live rows of the task's share for which the predicate is true."""
     snapshot = task.snapshot.open()
     found: dict[int, BitMap] = {}
     for rows in scan_rows(snapshot, task.share.request(snapshot, Schema(()))):
         found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
-    return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
+    return FoundOffsets({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 
 
 def commit_deletion(
     plan: DeletionPlan,
-    found: Sequence[FoundRows],
+    found: Sequence[FoundOffsets],
     properties: Mapping[str, str] | None = None,
     runner: Runner | None = None,
 ) -> tuple[Snapshot, int]:

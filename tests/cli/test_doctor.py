@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import lance_ops
 from lance_ops.cli import app
-from lance_ops.cli.doctor.finding import Finding, Verdict
+from lance_ops.cli.doctor.diagnosis import Diagnosis, Verdict
 from lance_ops.cli.doctor.spark_runtime import examine_spark
 from lance_ops.cli.doctor.table_store import examine_root
 from lance_ops.committers import DatasetRoot, PutIfAbsentCommitter
@@ -49,7 +49,7 @@ def examined(*arguments: str, exit_code: int = 0) -> dict[str, dict[str, Any]]:
     return {finding["subject"]: finding for finding in json.loads(result.stdout)}
 
 
-def findings_of(store: Store) -> dict[str, Finding]:
+def findings_of(store: Store) -> dict[str, Diagnosis]:
     root = DatasetRoot(store, PutIfAbsentCommitter(store), {})
     return {finding.subject: finding for finding in examine_root(root)}
 

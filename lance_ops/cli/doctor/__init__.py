@@ -11,16 +11,16 @@ from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.cli.doctor.dagster_home import examine_dagster
-    from lance_ops.cli.doctor.finding import Finding, Verdict
+    from lance_ops.cli.doctor.diagnosis import Diagnosis, Verdict
     from lance_ops.cli.doctor.machine import examine_machine
     from lance_ops.cli.doctor.spark_runtime import examine_spark
     from lance_ops.cli.doctor.table_store import examine_store
 
-__all__ = ["Finding", "Verdict", "examine_dagster", "examine_machine", "examine_spark", "examine_store"]
+__all__ = ["Diagnosis", "Verdict", "examine_dagster", "examine_machine", "examine_spark", "examine_store"]
 
 _MODULES = {
-    "Finding": "finding",
-    "Verdict": "finding",
+    "Diagnosis": "diagnosis",
+    "Verdict": "diagnosis",
     "examine_dagster": "dagster_home",
     "examine_machine": "machine",
     "examine_spark": "spark_runtime",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 
 import lance_ops
-from lance_ops.cli.doctor.finding import Finding, Verdict
+from lance_ops.cli.doctor.diagnosis import Diagnosis, Verdict
 from lance_ops.core.cores import available_cores
 from lance_ops.kernels import cached_code
 
@@ -19,10 +19,10 @@ _COLLECTIONS = {"all"}
 """Extras that name other extras, and no package of their own."""
 
 
-def examine_machine() -> Iterator[Finding]:
+def examine_machine() -> Iterator[Diagnosis]:
     """Yield what this machine has: Python and cores, each extra, and whether the kernels are compiled."""
     python = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}"
-    yield Finding(
+    yield Diagnosis(
         "lance-ops", Verdict.OK, f"{lance_ops.__version__}, {python} {platform.machine()}, {available_cores()} cores"
     )
     for extra, packages in _packages_of_extras().items():
@@ -39,7 +39,7 @@ def _packages_of_extras() -> dict[str, list[str]]:
     return found
 
 
-def _extra(extra: str, packages: list[str]) -> Finding:
+def _extra(extra: str, packages: list[str]) -> Diagnosis:
     installed, missing = [], []
     for package in packages:
         try:
@@ -48,16 +48,16 @@ def _extra(extra: str, packages: list[str]) -> Finding:
             missing.append(package)
     if missing:
         what = f"{', '.join(missing)} not installed"
-        return Finding(f"extra {extra}", Verdict.ABSENT, what, f"if you need it: pip install 'lance-ops[{extra}]'")
-    return Finding(f"extra {extra}", Verdict.OK, ", ".join(installed))
+        return Diagnosis(f"extra {extra}", Verdict.ABSENT, what, f"if you need it: pip install 'lance-ops[{extra}]'")
+    return Diagnosis(f"extra {extra}", Verdict.OK, ", ".join(installed))
 
 
-def _kernels() -> Finding:
+def _kernels() -> Diagnosis:
     folder, count = cached_code()
     if folder is None:
         what = "no folder can be written, so every process compiles its kernels again"
-        return Finding("kernels", Verdict.WARN, what, "set NUMBA_CACHE_DIR to a folder that can be written")
+        return Diagnosis("kernels", Verdict.WARN, what, "set NUMBA_CACHE_DIR to a folder that can be written")
     if not count:
         what = "nothing is compiled yet, so the first use of each kernel takes seconds"
-        return Finding("kernels", Verdict.WARN, what, "run `python -m lance_ops.kernels.warm` when an image is built")
-    return Finding("kernels", Verdict.OK, f"{count} are compiled, in {folder}")
+        return Diagnosis("kernels", Verdict.WARN, what, "run `python -m lance_ops.kernels.warm` when an image is built")
+    return Diagnosis("kernels", Verdict.OK, f"{count} are compiled, in {folder}")

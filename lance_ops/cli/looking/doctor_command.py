@@ -10,7 +10,7 @@ import typer
 
 from lance_ops.cli import doctor as examining
 from lance_ops.cli.arguments import Json, OptionsFile, StorageOptions, storage_options
-from lance_ops.cli.doctor import Finding, Verdict
+from lance_ops.cli.doctor import Diagnosis, Verdict
 from lance_ops.cli.output import print_json, print_line, print_table
 
 __all__ = ["doctor"]
@@ -38,7 +38,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _examine(uri: str | None, options: Mapping[str, str] | None, *, read_only: bool) -> Iterator[Finding]:
+def _examine(uri: str | None, options: Mapping[str, str] | None, *, read_only: bool) -> Iterator[Diagnosis]:
     yield from examining.examine_machine()
     if find_spec("pyspark") is not None:
         yield from examining.examine_spark()
@@ -48,7 +48,7 @@ def _examine(uri: str | None, options: Mapping[str, str] | None, *, read_only: b
         yield from examining.examine_store(uri, options, read_only=read_only)
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[Diagnosis]) -> None:
     print_table(
         "examined",
         ["", "subject", "found"],

@@ -28,7 +28,7 @@ from lance_ops.table import Fragment, FragmentList
 from lance_ops.table.rows import join_bitmaps
 from lance_ops.writing import describe_fragment
 
-__all__ = ["FilterColumns", "FoundRows", "columns_read", "search_fragments", "search_unnamed"]
+__all__ = ["FilterColumns", "FoundStoredRows", "columns_read", "search_fragments", "search_unnamed"]
 
 FilterColumns: TypeAlias = tuple[Field, ...]
 """The columns that the filter reads in a version. A column may have the name of one that was dropped."""
@@ -57,7 +57,7 @@ class UnnamedTask:
 
 
 @dataclass(frozen=True)
-class FoundRows:
+class FoundStoredRows:
     """Physical offsets of stored rows that match, by fragment, as bitmaps; and their distinct values as bytes."""
 
     offsets: Mapping[int, bytes]
@@ -116,7 +116,7 @@ def columns_read(version: Snapshot, predicate: Predicate) -> FilterColumns:
     return version.schema.project(predicate.columns()).fields
 
 
-def find_stored_rows(task: SearchTask) -> FoundRows:
+def find_stored_rows(task: SearchTask) -> FoundStoredRows:
     """Search every row of the task's fragments by its value; no index and no statistics decide what is read."""
     snapshot = task.snapshot.open()
     schema = snapshot.schema.project([task.value_column] if task.value_column else [])
@@ -134,7 +134,7 @@ def find_stored_rows(task: SearchTask) -> FoundRows:
         found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
         if task.value_column and len(values) < _MOST_VALUES:
             values.update(map(value_bytes, _leaf(rows.table.column(0)).unique().drop_null().to_pylist()))
-    return FoundRows({key: offsets.serialize() for key, offsets in found.items()}, frozenset(values))
+    return FoundStoredRows({key: offsets.serialize() for key, offsets in found.items()}, frozenset(values))
 
 
 def _value_column(snapshot: Snapshot, predicate: Predicate) -> str | None:

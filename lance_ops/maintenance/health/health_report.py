@@ -11,7 +11,7 @@ from lance_ops.maintenance.compaction import is_small
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage, indexed_ratio
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health", "rows_of_small_fragments"]
+__all__ = ["HealthFinding", "HealthReport", "HealthThresholds", "Severity", "health", "rows_of_small_fragments"]
 
 _ROWS_OF_COMPACTION = 1024 * 1024
 
@@ -54,7 +54,7 @@ class HealthThresholds:
 
 
 @dataclass(frozen=True)
-class Finding:
+class HealthFinding:
     """One measure beyond its threshold, and what to do."""
 
     severity: Severity
@@ -75,7 +75,7 @@ class HealthReport:
     num_versions: int
     size_bytes: int
     indices: tuple[IndexCoverage, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[HealthFinding, ...]
 
     @property
     def deleted_ratio(self) -> float:
@@ -128,13 +128,13 @@ def _findings(
     live: int,
     num_versions: int,
     indices: tuple[IndexCoverage, ...],
-) -> list[Finding]:
+) -> list[HealthFinding]:
     found = []
 
     def over(value: float, limit: float, what: str, advice: str) -> None:
         if value > limit:
             severity = Severity.ERROR if value > limit * limits.error_factor else Severity.WARNING
-            found.append(Finding(severity, what, advice))
+            found.append(HealthFinding(severity, what, advice))
 
     over(
         small,

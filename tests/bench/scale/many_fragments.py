@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 import lance_ops
-from lance_ops.changing.deletion import FoundRows, plan_deletion
+from lance_ops.changing.deletion import FoundOffsets, plan_deletion
 from lance_ops.core.file_names import new_deletion_file_id
 from lance_ops.maintenance.compaction import CompactionOptions, plan_compaction
 from lance_ops.reading import ScanRequest, bind_filter, plan_scan
@@ -128,7 +128,7 @@ def _delete(uri: str, count: int) -> Timed:
     begin = time.process_time()
     plan = plan_deletion(snapshot, bind_filter(snapshot, "value < 1"))
     planned = time.process_time()
-    came = [pickle.dumps(FoundRows({each: _found() for each in task.share.fragment_ids})) for task in plan.tasks]
+    came = [pickle.dumps(FoundOffsets({each: _found() for each in task.share.fragment_ids})) for task in plan.tasks]
     found = time.process_time()
     offsets = join_bitmaps(each.offsets for each in [pickle.loads(outcome) for outcome in came])
     assert len(offsets) > count

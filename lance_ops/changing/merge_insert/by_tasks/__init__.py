@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.changing.merge_insert.by_tasks.key_counts import FoundRows, MatchCounts, count_matches
+    from lance_ops.changing.merge_insert.by_tasks.key_counts import CountedRows, MatchCounts, count_matches
     from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ADDRESS, KeyBuckets
     from lance_ops.changing.merge_insert.by_tasks.merge_parts import TaskSizes
     from lance_ops.changing.merge_insert.by_tasks.merging import (
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDRESS",
     "BYTES_OF_END",
+    "CountedRows",
     "DistributedMerge",
-    "FoundRows",
     "KeyBuckets",
     "MatchCounts",
     "Segment",
@@ -58,7 +58,7 @@ _MODULES = {
     "ADDRESS": "key_shuffle",
     "BYTES_OF_END": "segment_files",
     "DistributedMerge": "merging",
-    "FoundRows": "key_counts",
+    "CountedRows": "key_counts",
     "KeyBuckets": "key_shuffle",
     "MatchCounts": "key_counts",
     "Segment": "segment_files",

@@ -40,7 +40,7 @@ from lance_ops.reading import UserFilter
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 
-__all__ = ["FoundRows", "MatchCounts", "count_matches"]
+__all__ = ["CountedRows", "MatchCounts", "count_matches"]
 
 DigestRows: TypeAlias = Callable[[Snapshot, Uint64Array], int]
 """Returns the sum of the digests of the rows at these addresses; it is sent to the tasks."""
@@ -50,7 +50,7 @@ _NO_ADDRESS: Uint64Array = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
-class FoundRows:
+class CountedRows:
     """How many rows of the target were found, and the least of their addresses.
 
     `sources` has the address of a source row with the key of each row in `first`, or `NO_ROW`.
@@ -61,7 +61,7 @@ class FoundRows:
     sources: Uint64Array
 
     @classmethod
-    def joined(cls, parts: Iterable[FoundRows], num_first: int) -> FoundRows:
+    def joined(cls, parts: Iterable[CountedRows], num_first: int) -> CountedRows:
         """Return the rows of several parts as one value, with `num_first` addresses."""
         every = [_NO_ROWS, *parts]
         first = np.concatenate([part.first for part in every])
@@ -70,7 +70,7 @@ class FoundRows:
         return cls(sum(part.count for part in every), first[order], sources[order])
 
 
-_NO_ROWS = FoundRows(0, _NO_ADDRESS, _NO_ADDRESS)
+_NO_ROWS = CountedRows(0, _NO_ADDRESS, _NO_ADDRESS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,8 @@ class MatchCounts:
     The last number is exact only if it was asked for. `digest` is the sum of the digests of the rows that were found.
     """
 
-    matched: FoundRows
-    unmatched: FoundRows
+    matched: CountedRows
+    unmatched: CountedRows
     num_source_rows: int
     digest: int = 0
 
@@ -122,8 +122,8 @@ def count_matches(
         is_shared = counts_source and plan.num_buckets == 1 and len(tasks) > 1
         counted = runner.map(_CountMatches(num_first, is_shared, digest), tasks, job)
         return MatchCounts(
-            FoundRows.joined((each.matched for each in counted), num_first),
-            FoundRows.joined((each.unmatched for each in counted), num_first),
+            CountedRows.joined((each.matched for each in counted), num_first),
+            CountedRows.joined((each.unmatched for each in counted), num_first),
             _count_found(work, counted) if is_shared else sum(each.num_source_rows for each in counted),
             sum(each.digest for each in counted),
         )
@@ -135,8 +135,8 @@ def count_matches(
 class _Counted:
     """What a task counted; its file has a segment of found source rows for each part of the source."""
 
-    matched: FoundRows
-    unmatched: FoundRows
+    matched: CountedRows
+    unmatched: CountedRows
     num_source_rows: int
     file: SegmentFile | None
     digest: int
@@ -158,11 +158,11 @@ class _CountMatches:
         for rows in target_rows(snapshot, task, merge, keys):
             hits, codes = keys.hits(key_columns(rows.table, merge.keys))
             is_found[codes] = True
-            here = FoundRows(len(hits), rows.addresses(hits), addresses[keys.last_row_of(codes)])
-            matched = FoundRows.joined([matched, here], self.num_first)
+            here = CountedRows(len(hits), rows.addresses(hits), addresses[keys.last_row_of(codes)])
+            matched = CountedRows.joined([matched, here], self.num_first)
             others = unmatched_to_delete(merge, rows, hits)
-            here = FoundRows(len(others), others, np.full(len(others), NO_ROW))
-            unmatched = FoundRows.joined([unmatched, here], self.num_first)
+            here = CountedRows(len(others), others, np.full(len(others), NO_ROW))
+            unmatched = CountedRows.joined([unmatched, here], self.num_first)
             if self.digest is not None:
                 digest += self.digest(snapshot, np.concatenate((rows.addresses(hits), others)))
         codes = np.flatnonzero(is_found)

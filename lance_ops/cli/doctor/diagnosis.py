@@ -6,7 +6,7 @@ from enum import Enum
 
 from lance_ops.core.records import dataclass
 
-__all__ = ["Finding", "Verdict"]
+__all__ = ["Diagnosis", "Verdict"]
 
 
 class Verdict(Enum):
@@ -19,7 +19,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """What was found of one thing. `remedy` says what to do; it is empty if there is nothing to do."""
 
     subject: str
