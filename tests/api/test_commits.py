@@ -21,7 +21,14 @@ from lance_ops.changing.merge_insert.matching import find_matches
 from lance_ops.changing.row_updates import bind_updates, plan_update, rewrite_rows
 from lance_ops.committers.versions_directory import list_versions
 from lance_ops.core.file_names import ManifestNaming, manifest_name
-from lance_ops.errors import CorruptFile, DatasetAlreadyExists, InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.errors import (
+    CorruptFile,
+    DatasetAlreadyExists,
+    IncompatibleTransaction,
+    InvalidInput,
+    RetryableConflict,
+    UnsupportedFeature,
+)
 from lance_ops.schema import LanceSchema
 from lance_ops.table import Fragment
 from lance_ops.transactions import COMMIT_MESSAGE
@@ -89,7 +96,7 @@ def test_a_merge_prepared_here_is_committed_elsewhere(dataset: LanceDataset) -> 
         LanceDataset.commit(dataset.uri, transaction, commit_message="late")
     stale = builder.execute_uncommitted(rows(3))[0]
     LanceDataset.commit(dataset.uri, LanceOperation.Restore(1))
-    with pytest.raises(Exception, match="replaced"):
+    with pytest.raises(IncompatibleTransaction, match="replaced"):
         LanceDataset.commit(dataset.uri, stale)
 
 

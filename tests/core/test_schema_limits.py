@@ -15,7 +15,7 @@ import lance_ops
 from lance_ops import LanceOperation
 from lance_ops.core.schema import MAX_DEPTH, NO_PARENT, ROW_COLUMN_NAMES, Schema, check_column_name, depth_of
 from lance_ops.core.schema.field import field_from_arrow
-from lance_ops.errors import InvalidInput, LanceOpsError, UnsupportedFeature
+from lance_ops.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.reading.row_columns import ROW_COLUMNS
 from lance_ops.schema import LanceSchema
 from lance_ops.table import Manifest, decode_manifest, encode_manifest
@@ -146,12 +146,12 @@ def test_a_metadata_key_that_is_not_utf8_is_refused(tmp_path: Path, schema: Any)
 
 def test_rows_without_columns_are_refused_and_a_table_without_both_is_not(tmp_path: Path) -> None:
     rows = pa.table({"a": [1, 2]}).select([])
-    with pytest.raises(LanceOpsError, match="2 rows and no columns"):
+    with pytest.raises(SchemaMismatch, match="2 rows and no columns"):
         lance_ops.write_dataset(rows, tmp_path / "t")
     assert not files(tmp_path)
     empty = lance_ops.write_dataset(pa.table({}), tmp_path / "t")
     assert (empty.count_rows(), empty.to_table().num_rows) == (0, 0)
-    with pytest.raises(LanceOpsError, match="2 rows and no columns"):
+    with pytest.raises(SchemaMismatch, match="2 rows and no columns"):
         lance_ops.write_dataset(rows, tmp_path / "t", mode="append")
     empty.add_columns(pa.field("x", pa.int64()))
     assert lance_ops.write_dataset(pa.table({"x": [1]}), empty, mode="append").count_rows() == 1

@@ -10,7 +10,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.schema import SchemaMode
-from lance_ops.errors import InvalidInput, SchemaMismatch
+from lance_ops.errors import InvalidInput, RetryableConflict, SchemaMismatch
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, RawReading, ingest, survey_ingest
 from lance_ops.maintenance.ingest.planning import plan_ingest
 from lance_ops.maintenance.ingest.running import commit_ingest, execute
@@ -132,7 +132,7 @@ def test_two_concurrent_runs_append_a_batch_once(landing: Path, dataset_uri: str
     plans = [plan_ingest(dataset_uri, [batch]) for _ in range(2)]
     outcomes = [[execute(task) for task in plan.tasks] for plan in plans]
     commit_ingest(plans[0], outcomes[0])
-    with pytest.raises(Exception, match="batch 'd1'"):
+    with pytest.raises(RetryableConflict, match="batch 'd1'"):
         commit_ingest(plans[1], outcomes[1])
     data_files = list((Path(dataset_uri) / "data").iterdir())
     assert len(data_files) == 2

@@ -150,7 +150,7 @@ def test_a_commit_that_was_planned_before_the_repair_is_a_conflict(root: Path, p
     append = lance_ops.LanceOperation.Append(fragments)
     flip(manifests(root)[0])
     opened = go_back(root, 3)
-    with pytest.raises(LanceOpsError):
+    with pytest.raises(RetryableConflict):
         lance_ops.LanceDataset.commit(str(root), append, read_version=planned_on)
     assert lance_ops.dataset(str(root)).version == opened.version == 5
 
