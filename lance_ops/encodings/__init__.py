@@ -1,6 +1,6 @@
-"""Encode the values of a page into compressed buffers, and decode them: one file for each encoding.
+"""Encode the values of a page into compressed buffers, and decode them.
 
-`page_values` has the in-memory form, `contract` has the interface of an encoding, `registry` lists all encodings, and
+`page_values` has the in-memory form, `contract` has the interface of an encoding, `compressive` has the encodings, and
 `choosing` alone picks one for a page's values.
 """
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         plain_encoding,
     )
     from lance_ops.encodings.codecs import codec_of_scheme
+    from lance_ops.encodings.compressive import FsstEncoding, VariableEncoding, encoding_from_pb
     from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, EncodedChunks, Encoding, Picks, check
     from lance_ops.encodings.expansion import MAX_RATIO, check_expansion
-    from lance_ops.encodings.fsst import FsstEncoding
     from lance_ops.encodings.page_values import (
         FixedSizeListValues,
         FixedWidth,
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
         select,
         select_fixed,
     )
-    from lance_ops.encodings.registry import encoding_from_pb
-    from lance_ops.encodings.variable import VariableEncoding
 
 __all__ = [
     "MAX_RATIO",
@@ -105,12 +103,12 @@ _MODULES = {
     "FixedSizeListValues": "page_values",
     "FixedStatistics": "choosing",
     "FixedWidth": "page_values",
-    "FsstEncoding": "fsst",
+    "FsstEncoding": "compressive",
     "PackedValues": "page_values",
     "Picks": "contract",
     "Structure": "choosing",
     "Values": "page_values",
-    "VariableEncoding": "variable",
+    "VariableEncoding": "compressive",
     "VariableWidth": "page_values",
     "bits_of": "page_values",
     "check": "contract",
@@ -126,7 +124,7 @@ _MODULES = {
     "choose_zipped": "choosing",
     "codec_of_scheme": "codecs",
     "concat_values": "page_values",
-    "encoding_from_pb": "registry",
+    "encoding_from_pb": "compressive",
     "gather_ranges": "page_values",
     "is_stored_plain": "choosing",
     "offsets_of_lengths": "page_values",

@@ -23,7 +23,6 @@ DOORLESS = {"lance_ops", "lance_ops.core", "lance_ops.pb"}
 
 SIBLINGS = {
     "lance_ops.pb": "generated",
-    "lance_ops.encodings": "one file an encoding",
     "lance_ops.transactions.operations": "one file an operation",
 }
 """Folders that may hold more than `MOST_MODULES`, since they hold siblings of one contract."""

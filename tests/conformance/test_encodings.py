@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array
+from lance_ops.encodings.compressive.registry import ALL_ENCODINGS, encoding_from_pb
 from lance_ops.encodings.contract import ChunkBuffers, ChunkLimits, CorruptValues, EncodedChunks, Encoding, Picks
 from lance_ops.encodings.page_values.selection import select
 from lance_ops.encodings.page_values.values import (
@@ -21,7 +22,6 @@ from lance_ops.encodings.page_values.values import (
     VariableWidth,
     concat_values,
 )
-from lance_ops.encodings.registry import ALL_ENCODINGS, encoding_from_pb
 from tests.encodings.samples import SAMPLES, SAMPLES_OF_BLOCKS, SAMPLES_OF_FULL_ZIP, Sample, pick, place, plain
 
 CHUNKS, BLOCKS, ZIPPED = "chunks", "blocks", "zipped"

@@ -10,17 +10,20 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
 from lance_ops.encodings.codecs import Lz4, Zstd
-from lance_ops.encodings.constant import ConstantEncoding
+from lance_ops.encodings.compressive.byte_stream_split import ByteStreamSplitEncoding
+from lance_ops.encodings.compressive.constant import ConstantEncoding
+from lance_ops.encodings.compressive.fixed_size_list import ALL_NULL, FixedSizeListEncoding
+from lance_ops.encodings.compressive.flat import FlatEncoding
+from lance_ops.encodings.compressive.fsst import FsstEncoding
+from lance_ops.encodings.compressive.general import GeneralEncoding
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
+from lance_ops.encodings.compressive.out_of_line_bitpacking import OutOfLineBitpackingEncoding
+from lance_ops.encodings.compressive.packed_struct import PackedStructEncoding
+from lance_ops.encodings.compressive.rle import RleEncoding
+from lance_ops.encodings.compressive.variable import VariableEncoding
+from lance_ops.encodings.compressive.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 from lance_ops.encodings.contract import ChunkBuffers, EncodedChunks, Encoding
-from lance_ops.encodings.fixed_size_list import ALL_NULL, FixedSizeListEncoding
-from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.fsst import FsstEncoding
-from lance_ops.encodings.general import GeneralEncoding
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
-from lance_ops.encodings.packed_struct import PackedStructEncoding
 from lance_ops.encodings.page_values.bits import num_bytes_of_bits
 from lance_ops.encodings.page_values.values import (
     FixedSizeListValues,
@@ -29,9 +32,6 @@ from lance_ops.encodings.page_values.values import (
     Values,
     VariableWidth,
 )
-from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.variable import VariableEncoding
-from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pytest
 
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.registry import ALL_ENCODINGS
+from lance_ops.encodings.compressive.registry import ALL_ENCODINGS
 from lance_ops.file.reader import FileReader
 from lance_ops.file.writer import FileWriter
 from lance_ops.store import LocalStore

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
 from lance_ops.encodings.choosing.choose import (
     Structure,
     choose_block,
@@ -21,18 +20,19 @@ from lance_ops.encodings.choosing.choose import (
 )
 from lance_ops.encodings.choosing.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.codecs import Lz4, Zstd
+from lance_ops.encodings.compressive.byte_stream_split import ByteStreamSplitEncoding
+from lance_ops.encodings.compressive.fixed_size_list import FixedSizeListEncoding
+from lance_ops.encodings.compressive.flat import FlatEncoding
+from lance_ops.encodings.compressive.fsst import FsstEncoding
+from lance_ops.encodings.compressive.general import GeneralEncoding
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
+from lance_ops.encodings.compressive.out_of_line_bitpacking import OutOfLineBitpackingEncoding
+from lance_ops.encodings.compressive.packed_struct import PackedStructEncoding
+from lance_ops.encodings.compressive.rle import RleEncoding
+from lance_ops.encodings.compressive.variable import VariableEncoding
+from lance_ops.encodings.compressive.variable_packed_struct import VariablePackedStructEncoding
 from lance_ops.encodings.contract import Encoding
-from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
-from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.fsst import FsstEncoding
-from lance_ops.encodings.general import GeneralEncoding
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
-from lance_ops.encodings.packed_struct import PackedStructEncoding
 from lance_ops.encodings.page_values.values import FixedSizeListValues, FixedWidth, PackedValues, Values, VariableWidth
-from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.variable import VariableEncoding
-from lance_ops.encodings.variable_packed_struct import VariablePackedStructEncoding
 from tests.encodings.samples import integers_of, place, plain, seeds, strings_of
 
 V2_1, V2_2 = FileVersion.V2_1, FileVersion.V2_2

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from lance_ops.encodings.compressive.registry import encoding_from_pb
 from lance_ops.encodings.contract import ChunkBuffers
 from lance_ops.encodings.page_values.values import FixedSizeListValues, FixedWidth, PackedValues, Values
-from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 from tests.encodings.samples import integers_of, plain, strings_of
 

@@ -10,19 +10,19 @@ import pytest
 
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.encodings.codecs import Lz4, Zstd
-from lance_ops.encodings.constant import ConstantEncoding
+from lance_ops.encodings.compressive.constant import ConstantEncoding
+from lance_ops.encodings.compressive.fixed_size_list import FixedSizeListEncoding
+from lance_ops.encodings.compressive.flat import FlatEncoding
+from lance_ops.encodings.compressive.fsst import FsstEncoding
+from lance_ops.encodings.compressive.general import GeneralEncoding
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
+from lance_ops.encodings.compressive.out_of_line_bitpacking import OutOfLineBitpackingEncoding
+from lance_ops.encodings.compressive.registry import encoding_from_pb
+from lance_ops.encodings.compressive.rle import RleEncoding
+from lance_ops.encodings.compressive.variable import VariableEncoding
 from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, Encoding
 from lance_ops.encodings.expansion import FREE_BYTES
-from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
-from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.fsst import FsstEncoding
-from lance_ops.encodings.general import GeneralEncoding
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.page_values.values import FixedWidth
-from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 FLAT = FlatEncoding(32).to_pb()

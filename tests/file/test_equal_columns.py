@@ -15,8 +15,8 @@ import lance_ops
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.contract import ChunkBuffers
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.page_values.values import FixedWidth
 from lance_ops.file import Budget
 from lance_ops.file.reader import FileReader

@@ -8,8 +8,8 @@ import pytest
 
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.contract import EncodedChunks
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.page_values.values import FixedWidth
 from lance_ops.file import v2_1
 from lance_ops.file.reader import FileReader

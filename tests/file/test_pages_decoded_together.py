@@ -12,8 +12,8 @@ import pytest
 from lance_ops import kernels
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.contract import ChunkBuffers
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.page_values.values import FixedWidth
 from lance_ops.file.reader import FileReader
 from lance_ops.store.contract import ByteRange

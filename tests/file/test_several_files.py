@@ -19,9 +19,9 @@ from lance_ops.core.errors import CorruptFile, ReadTooLarge
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import CorruptValues, FixedWidth
+from lance_ops.encodings.compressive.flat import FlatEncoding
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.contract import ChunkBuffers, Encoding
-from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.page_values.values import Values
 from lance_ops.file import LanceFileWriter
 from lance_ops.file.arrow_values import take_items

@@ -8,8 +8,8 @@ import pytest
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.compressive.registry import encoding_from_pb
 from lance_ops.encodings.contract import CorruptValues
-from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.file.leaves import Leaf, Step
 from lance_ops.file.v2_0.contract import ArrayContext
 from lance_ops.file.v2_0.registry import array_encoding_from_pb

@@ -18,7 +18,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.encodings.registry import ALL_ENCODINGS
+from lance_ops.encodings.compressive.registry import ALL_ENCODINGS
 from lance_ops.file import FileReader
 from lance_ops.file.v2_0.registry import ALL_ARRAY_ENCODINGS
 from lance_ops.file.v2_1.layouts.registry import ALL_LAYOUTS

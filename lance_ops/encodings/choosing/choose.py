@@ -18,7 +18,6 @@ import numpy as np
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
 from lance_ops.encodings.choosing.dictionary import DictionaryValues, encode_dictionary
 from lance_ops.encodings.choosing.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.choosing.stats import (
@@ -28,16 +27,23 @@ from lance_ops.encodings.choosing.stats import (
     sample_runs,
 )
 from lance_ops.encodings.codecs import Codec, Lz4, Zstd
-from lance_ops.encodings.constant import ConstantEncoding
+from lance_ops.encodings.compressive import (
+    ByteStreamSplitEncoding,
+    ConstantEncoding,
+    FixedSizeListEncoding,
+    FlatEncoding,
+    FsstEncoding,
+    GeneralEncoding,
+    InlineBitpackingEncoding,
+    OutOfLineBitpackingEncoding,
+    PackedChild,
+    PackedStructEncoding,
+    RleEncoding,
+    VariableEncoding,
+    VariablePackedStructEncoding,
+)
 from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkLimits, Encoding
-from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
-from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.fsst import FsstEncoding
-from lance_ops.encodings.general import GeneralEncoding
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS
-from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
-from lance_ops.encodings.packed_struct import PackedStructEncoding
 from lance_ops.encodings.page_values import (
     FixedSizeListValues,
     FixedWidth,
@@ -45,9 +51,6 @@ from lance_ops.encodings.page_values import (
     Values,
     VariableWidth,
 )
-from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.variable import VariableEncoding
-from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 
 __all__ = [
     "MIN_DICTIONARY_VALUES",

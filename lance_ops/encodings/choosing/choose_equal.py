@@ -10,11 +10,13 @@ from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.choosing.choose import MIN_DICTIONARY_VALUES, MOST_OF_FASTER
 from lance_ops.encodings.choosing.stats import EqualStatistics
+from lance_ops.encodings.compressive import (
+    FlatEncoding,
+    InlineBitpackingEncoding,
+    OutOfLineBitpackingEncoding,
+    RleEncoding,
+)
 from lance_ops.encodings.contract import Encoding
-from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
-from lance_ops.encodings.rle import RleEncoding
 
 __all__ = ["choose_equal_levels", "choose_equal_pages"]
 

@@ -6,10 +6,9 @@ that, and compaction chooses anew.
 
 from __future__ import annotations
 
+from lance_ops.encodings.compressive import FlatEncoding, VariableEncoding
 from lance_ops.encodings.contract import Encoding
-from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.lanes import BLOCK
-from lance_ops.encodings.variable import VariableEncoding
 
 __all__ = ["is_stored_plain", "plain_encoding"]
 

@@ -14,6 +14,7 @@ import numpy as np
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
+from lance_ops.encodings.compressive.flat import FlatEncoding
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -24,7 +25,6 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.page_values import (
     FixedWidth,
     PackedValues,

@@ -15,7 +15,8 @@ import numpy as np
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
 from lance_ops.encodings.chunking import chunk_counts_of_width
-from lance_ops.encodings.constant import ConstantEncoding
+from lance_ops.encodings.compressive.constant import ConstantEncoding
+from lance_ops.encodings.compressive.flat import FlatEncoding
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -26,7 +27,6 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.page_values import (
     FixedSizeListValues,
     FixedWidth,

@@ -19,6 +19,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.core.records import dataclass
 from lance_ops.encodings.codecs import Codec, codec_of_scheme
+from lance_ops.encodings.compressive.variable import VariableEncoding
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -34,7 +35,6 @@ from lance_ops.encodings.page_values import (
     VariableWidth,
     offsets_of_lengths,
 )
-from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["GeneralEncoding"]

@@ -21,6 +21,7 @@ from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, Uint64Array
 from lance_ops.core.records import dataclass
+from lance_ops.encodings.compressive.variable import VariableEncoding
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -36,7 +37,6 @@ from lance_ops.encodings.page_values import (
     VariableWidth,
     narrow_offsets,
 )
-from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
-from lance_ops.encodings.constant import ConstantEncoding
+from lance_ops.encodings.compressive.byte_stream_split import ByteStreamSplitEncoding
+from lance_ops.encodings.compressive.constant import ConstantEncoding
+from lance_ops.encodings.compressive.fixed_size_list import FixedSizeListEncoding
+from lance_ops.encodings.compressive.flat import FlatEncoding
+from lance_ops.encodings.compressive.fsst import FsstEncoding
+from lance_ops.encodings.compressive.general import GeneralEncoding
+from lance_ops.encodings.compressive.inline_bitpacking import InlineBitpackingEncoding
+from lance_ops.encodings.compressive.out_of_line_bitpacking import OutOfLineBitpackingEncoding
+from lance_ops.encodings.compressive.packed_struct import PackedStructEncoding
+from lance_ops.encodings.compressive.rle import RleEncoding
+from lance_ops.encodings.compressive.variable import VariableEncoding
+from lance_ops.encodings.compressive.variable_packed_struct import VariablePackedStructEncoding
 from lance_ops.encodings.contract import CorruptValues, Encoding
-from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
-from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.fsst import FsstEncoding
-from lance_ops.encodings.general import GeneralEncoding
-from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
-from lance_ops.encodings.packed_struct import PackedStructEncoding
-from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.variable import VariableEncoding
-from lance_ops.encodings.variable_packed_struct import VariablePackedStructEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 from lance_ops.wire import unknown_numbers
 
