@@ -10,7 +10,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import as_dictionary, is_number, is_text_or_view, type_between
+from lance_ops.core import arrow
+from lance_ops.core.arrow import is_number, is_text_or_view
 from lance_ops.core.blob_types import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import holds_json, json_to_storage
@@ -103,8 +104,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         raise SchemaMismatch(f"column {field.name!r} is {field.type} in the table and {column.type} in the data")
     try:
         if pt.is_dictionary(field.type) and not pt.is_dictionary(column.type):
-            return pa.chunked_array([as_dictionary(part, field.type) for part in column.chunks], field.type)
-        between = type_between(column.type, field.type)
+            return pa.chunked_array([arrow.as_dictionary(part, field.type) for part in column.chunks], field.type)
+        between = arrow.type_between(column.type, field.type)
         return (column if between == column.type else column.cast(between)).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatch(

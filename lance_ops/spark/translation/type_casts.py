@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow import array_of_numbers, as_dictionary, type_between
+from lance_ops.core import arrow
+from lance_ops.core.arrow import array_of_numbers
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.local_times import moments_of
 from lance_ops.core.records import dataclass
@@ -149,10 +150,10 @@ def _leaf(array: pa.Array, wanted: pa.DataType, path: str, rules: _Rules) -> pa.
         # By way of their texts, because Arrow's cast of decimals to floats may miss the nearest float.
         if not rules.rounds and not pc.all(pc.equal(array.cast(pa.string()).cast(given), floats), min_count=0).as_py():
             raise SchemaMismatch(f"column {path!r} is {given} and does not fit {wanted}: the decimals would be rounded")
-    elif (between := type_between(array.type, wanted)) != array.type:
+    elif (between := arrow.type_between(array.type, wanted)) != array.type:
         array = array.cast(between)
     if pt.is_dictionary(wanted) and not pt.is_dictionary(given):
-        return _attempt(lambda: as_dictionary(array, wanted), given, wanted, path)
+        return _attempt(lambda: arrow.as_dictionary(array, wanted), given, wanted, path)
     return _attempt(lambda: array.cast(wanted), given, wanted, path)
 
 
