@@ -24,9 +24,10 @@ from lance_ops.dagster.declaration import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import list_files, list_landing
 from lance_ops.dagster.landing.landing_entries import LandedFile, Landing, SetAside
 from lance_ops.errors import InvalidInput, RawFileRefused
-from lance_ops.maintenance.ingest import RawFile, RawLimits, ingest, moment_of
+from lance_ops.maintenance.ingest import RawFile, RawLimits, ingest
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading
 from lance_ops.maintenance.ingest.raw_names import printable
+from lance_ops.store import moment_of
 from tests.fleeting_folders import fleeting_folder
 
 pytestmark = pytest.mark.dagster
