@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
-from lance_ops.errors import RawFileRefused
+from lance_ops.errors import RawFileNotAsListed, RawFileRefused
 from lance_ops.maintenance.ingest import (
     BadBatches,
     IngestBatch,
@@ -22,14 +23,17 @@ from lance_ops.maintenance.ingest import (
     RawFile,
     RawReader,
     RawReading,
+    found_file,
     ingest,
     plan_ingest,
     raw_copies,
     survey_ingest,
 )
 from lance_ops.maintenance.ingest.decoding import RowGroups
-from lance_ops.maintenance.ingest.planning.file_parts import FilePart, share_parts
+from lance_ops.maintenance.ingest.planning.file_parts import FilePart, parts_of, share_parts
+from lance_ops.maintenance.ingest.raw_locations import StatedFile
 from lance_ops.maintenance.ingest.running import commit_ingest, execute
+from lance_ops.runners import InThreads, Job
 from tests.pickling_runner import PicklingRunner
 
 ROWS = 100
@@ -43,10 +47,10 @@ def parquet(table: pa.Table = NUMBERS, num_rows: int = ROWS) -> bytes:
         return file.getvalue()
 
 
-def ipc(table: pa.Table = NUMBERS) -> bytes:
+def ipc(table: pa.Table = NUMBERS, num_rows: int = ROWS) -> bytes:
     with io.BytesIO() as file:
         with pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table, ROWS)
+            writer.write_table(table, num_rows)
         return file.getvalue()
 
 
@@ -120,6 +124,55 @@ def test_a_file_with_other_row_groups_than_planned_is_refused(tmp_path: Path, da
         commit_ingest(plan, [execute(task) for task in plan.tasks])
 
 
+def test_a_refused_object_that_is_not_the_one_that_was_planned_is_not_as_listed(
+    tmp_path: Path, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = {"a.parquet": parquet()}
+
+    class FileSystem:
+        def cat_file(self, path: str, start: int, end: int) -> bytes:
+            return store[path][start:end]
+
+        def open(self, path: str, _: str) -> io.BytesIO:
+            return io.BytesIO(store[path])
+
+        def info(self, path: str) -> dict[str, Any]:
+            return {"size": len(store[path])}
+
+    monkeypatch.setattr(raw_copies, "remote_file_system", lambda uri, _: (FileSystem(), uri.removeprefix("s3://in/")))
+    size_bytes = len(store["a.parquet"])
+    stated = StatedFile.of({"size": size_bytes})
+    batch = IngestBatch("a", (RawFile("s3://in/a.parquet", size_bytes, "t", stated=stated),))
+    plan = plan_ingest(dataset_uri, [batch], options=in_parts(batch, replace(OPTIONS, schema=NUMBERS.schema)))
+    assert len(plan.tasks) > 1
+    store["a.parquet"] = parquet(num_rows=ROWS // 2)
+    outcome = execute(plan.tasks[0])
+    assert outcome.not_as_listed == {"a"}, outcome.refused
+
+
+def test_a_local_file_that_is_overwritten_while_it_is_read_is_not_as_listed(tmp_path: Path) -> None:
+    path = tmp_path / "a.arrow"
+    path.write_bytes(ipc())
+    with RawReader({}, RawReading(isolated=False)) as reader:
+        batches = reader.batches(found_file(str(path), {}))
+        assert next(batches).num_rows == ROWS
+        path.write_bytes(bytes(path.stat().st_size - 1))
+        with pytest.raises(RawFileNotAsListed):
+            list(batches)
+
+
+def test_very_many_short_row_groups_are_few_parts(tmp_path: Path, dataset_uri: str) -> None:
+    table = pa.table({"x": range(1000)})
+    batch = land(tmp_path, "a.arrow", ipc(table, 1))
+    options = in_parts(batch)
+    files = [("a", batch.files[0])]
+    parts = parts_of(files, options.max_bytes_per_task, options.reading, {}, InThreads(1), Job("look", "t"))
+    plan = plan_ingest(dataset_uri, [batch], options=options)
+    assert len(plan.tasks) == 4 and len(parts) <= 33 * len(plan.tasks)
+    commit_ingest(plan, [execute(task) for task in plan.tasks])
+    assert lance_ops.dataset(dataset_uri).to_table()["x"].to_pylist() == table["x"].to_pylist()
+
+
 def test_a_task_copies_only_its_own_row_groups_from_a_store(
     tmp_path: Path, dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +200,7 @@ def test_a_task_copies_only_its_own_row_groups_from_a_store(
 @pytest.mark.parametrize("uri", ["https://in/a.parquet", "s3://in/a.orc", "s3://in/a.arrow", "/in/a.csv"])
 def test_a_file_that_cannot_be_read_in_parts_is_not_looked_at(uri: str) -> None:
     with RawReader({}) as reader:
-        assert reader.row_group_bytes(RawFile(uri, 2**40, "t")) == []
+        assert reader.row_group_ranges(RawFile(uri, 2**40, "t"), 2**20) == []
 
 
 def groups(key: str, *sizes: int) -> list[FilePart]:

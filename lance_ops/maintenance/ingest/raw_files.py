@@ -193,15 +193,22 @@ class RawReader:
         kind, compression = raw_format(file.uri)
         return RawRequest(kind, compression, self._text)
 
-    def row_group_bytes(self, file: RawFile) -> list[int]:
-        """Return about how many of a file's bytes each row group has; an empty list for a file that is read whole."""
+    def row_group_ranges(self, file: RawFile, range_bytes: int) -> list[tuple[RowGroups, int]]:
+        """Return ranges of a file's adjacent row groups, and about how many of its bytes each has.
+
+        A range of several row groups has about `range_bytes` at most. A file that is read whole has no ranges.
+        """
         request = self.request(file)
         if not self._has_parts(file, request):
             return []
+        asked = replace(request, kind=f"{request.kind}_groups", num_ranges=max(file.size_bytes // range_bytes, 1))
         with self._refusals(file), self._opened(file, request, only_schema=True) as (descriptor, _):
-            weights = self._numbers(descriptor, replace(request, kind=f"{request.kind}_groups"))
+            stops, weights = zip(*self._numbers(descriptor, asked), strict=True)
         total = max(sum(weights), 1)
-        return [file.size_bytes * max(weight, 0) // total for weight in weights]
+        return [
+            (RowGroups(start, stop, stops[-1]), file.size_bytes * weight // total)
+            for start, stop, weight in zip((0, *stops), stops, weights, strict=False)
+        ]
 
     def _has_parts(self, file: RawFile, request: RawRequest) -> bool:
         if request.kind in TEXT_FORMATS:
@@ -215,8 +222,13 @@ class RawReader:
         else:
             yield from decode(descriptor, request, self._limits).batches
 
-    def _numbers(self, descriptor: int, request: RawRequest) -> list[int]:
-        return [number for batch in self._decoded(descriptor, request) for number in batch.column(0).to_pylist()]
+    def _numbers(self, descriptor: int, request: RawRequest) -> list[tuple[int, ...]]:
+        """Return rows of numbers that tell about a file."""
+        return [
+            row
+            for batch in self._decoded(descriptor, request)
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        ]
 
     def _start(self, descriptor: int, request: RawRequest) -> bytes:
         batches = list(self._decoded(descriptor, RawRequest("start", request.compression)))
@@ -272,13 +284,14 @@ class RawReader:
                 if only_schema:
                     request = stored.copy_schema(copy, request, self._limits)
                     rows = replace(request, kind=f"{request.kind}_rows")
-                    if request.is_cut and not all(self._numbers(copy.fileno(), rows)):
+                    if request.is_cut and self._numbers(copy.fileno(), rows) == [(0,)]:
                         stored.copy_long_rows(copy, self._limits)
                 elif request.groups is None:
                     stored.copy_whole(copy, self._limits)
                 else:
                     stored.copy_schema(copy, request, self._limits)
-                    stored.copy_range(copy, *self._numbers(copy.fileno(), replace(request, kind="parquet_range")))
+                    [(start, stop)] = self._numbers(copy.fileno(), replace(request, kind="parquet_range"))
+                    stored.copy_range(copy, start, stop)
                 if file.stated is not None and not only_schema:
                     stored.check_is(file.stated)
                 yield copy.fileno(), request

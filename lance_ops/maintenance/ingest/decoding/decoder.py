@@ -129,9 +129,10 @@ def _parquet(source: RawSource, request: RawRequest, limits: RawLimits) -> Decod
     return Decoded(file.schema_arrow, batches, num_rows)
 
 
-def _parquet_groups(source: RawSource, *_: Any) -> Decoded:
+def _parquet_groups(source: RawSource, request: RawRequest, _: RawLimits) -> Decoded:
     metadata = pa.parquet.ParquetFile(pa.OSFile(source.path)).metadata
-    return _one_column([metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)])
+    sizes = [max(metadata.row_group(index).total_byte_size, 0) for index in range(metadata.num_row_groups)]
+    return _group_ranges(sizes, request.num_ranges)
 
 
 def _parquet_range(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
@@ -142,11 +143,30 @@ def _parquet_range(source: RawSource, request: RawRequest, limits: RawLimits) ->
     chunks = [group.column(index) for group in groups for index in range(metadata.num_columns)]
     starts = [min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset) for chunk in chunks]
     ends = [start + chunk.total_compressed_size for start, chunk in zip(starts, chunks, strict=True)]
-    return _one_column([min(starts, default=0), max(ends, default=0) + _HEADER_BYTES])
+    return _numbers(start=[min(starts, default=0)], stop=[max(ends, default=0) + _HEADER_BYTES])
 
 
-def _one_column(numbers: Sequence[int]) -> Decoded:
-    batch = pa.record_batch({"number": pa.array(np.array(numbers, np.int64))})
+def _group_ranges(weights: Sequence[int], num_ranges: int) -> Decoded:
+    """Join adjacent row groups to about `num_ranges` ranges; return before which group each ends, and what it weighs.
+
+    Two adjacent ranges together weigh more than a `num_ranges`th of the file. So there are at most about twice as many
+    ranges, however many row groups the file has. Only a row group that stands alone may weigh more than that.
+    """
+    most = -(-sum(weights) // num_ranges)
+    stops: list[int] = []
+    sums: list[int] = []
+    weight = 0
+    for number, added in enumerate(weights):
+        if weight and weight + added > most:
+            stops.append(number)
+            sums.append(weight)
+            weight = 0
+        weight += added
+    return _numbers(stop=[*stops, len(weights)], weight=[*sums, weight])
+
+
+def _numbers(**columns: Sequence[int]) -> Decoded:
+    batch = pa.record_batch({name: pa.array(np.array(numbers, np.int64)) for name, numbers in columns.items()})
     return Decoded(batch.schema, iter([batch]))
 
 
@@ -164,12 +184,12 @@ def _ipc(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
     return Decoded(reader.schema, map(reader.get_batch, _chosen(request, reader.num_record_batches)))
 
 
-def _ipc_groups(source: RawSource, *_: Any) -> Decoded:
-    return _one_column([1] * pa.ipc.open_file(pa.OSFile(source.path)).num_record_batches)
+def _ipc_groups(source: RawSource, request: RawRequest, _: RawLimits) -> Decoded:
+    return _group_ranges([1] * pa.ipc.open_file(pa.OSFile(source.path)).num_record_batches, request.num_ranges)
 
 
-def _orc_groups(source: RawSource, *_: Any) -> Decoded:
-    return _one_column([1] * pa.orc.ORCFile(pa.OSFile(source.path)).nstripes)
+def _orc_groups(source: RawSource, request: RawRequest, _: RawLimits) -> Decoded:
+    return _group_ranges([1] * pa.orc.ORCFile(pa.OSFile(source.path)).nstripes, request.num_ranges)
 
 
 def _orc(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
@@ -184,11 +204,11 @@ def _csv(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:
 
 
 def _csv_rows(source: RawSource, *_: Any) -> Decoded:
-    return _one_column([source.has_first_rows()])
+    return _numbers(is_enough=[source.has_first_rows()])
 
 
 def _json_rows(source: RawSource, *_: Any) -> Decoded:
-    return _one_column([JsonSource(**vars(source)).has_first_rows()])
+    return _numbers(is_enough=[JsonSource(**vars(source)).has_first_rows()])
 
 
 def _json(source: RawSource, request: RawRequest, limits: RawLimits) -> Decoded:

@@ -152,9 +152,9 @@ class RowGroups(NamedTuple):
 class RawRequest:
     """What to decode: a format (parquet, ipc, orc, csv or json), and for text its columns; or the `start` of a text.
 
-    `parquet_groups`, `ipc_groups` and `orc_groups` ask how the bytes are shared among row groups, and `parquet_range`
-    where the bytes of `groups` are. If `groups` is None, all rows are read. `csv_rows` and `json_rows` ask whether the
-    first rows of a text end in a copy of its start: for 1 or 0.
+    `parquet_groups`, `ipc_groups` and `orc_groups` ask how the bytes are shared among about `num_ranges` ranges of
+    adjacent row groups, and `parquet_range` where the bytes of `groups` are. If `groups` is None, all rows are read.
+    `csv_rows` and `json_rows` ask whether the first rows of a text end in a copy of its start: for 1 or 0.
 
     `lead` has the types of the columns that are wanted, under the file's names. Other columns of the file are refused,
     or left out if `ignore_others`. Without `lead` the types are inferred. `names` are those of a CSV without a header.
@@ -172,6 +172,7 @@ class RawRequest:
     names: tuple[str, ...] | None = None
     is_cut: bool = False
     groups: RowGroups | None = None
+    num_ranges: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the request as JSON values."""
@@ -186,6 +187,7 @@ class RawRequest:
             "names": self.names,
             "is_cut": self.is_cut,
             "groups": self.groups,
+            "num_ranges": self.num_ranges,
         }
 
     @classmethod
@@ -205,6 +207,7 @@ class RawRequest:
             None if values["names"] is None else tuple(values["names"]),
             values["is_cut"],
             None if values["groups"] is None else RowGroups(*values["groups"]),
+            values["num_ranges"],
         )
 
 

@@ -20,6 +20,9 @@ _FILES_PER_TASK = 64
 _BYTES_OF_FOOTER = 1 << 20
 """About how many bytes are read of a long file to find its row groups."""
 
+_PARTS_PER_TASK = 32
+"""Into about so many parts the bytes of a task are cut at most: tasks become about equal, and parts stay few."""
+
 
 @dataclass(frozen=True)
 class FilePart:
@@ -52,9 +55,10 @@ class FilePart:
 
 @dataclass(frozen=True)
 class FooterTask:
-    """Long raw files whose row groups to find."""
+    """Long raw files whose row groups to find, and how many bytes of them to join to a range."""
 
     files: tuple[RawFile, ...]
+    range_bytes: int
     reading: RawReading
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -67,38 +71,39 @@ def parts_of(
     runner: Runner,
     job: Job,
 ) -> list[FilePart]:
-    """Return the files as parts: one for each row group of a file of more than `most_bytes`, and one of another file.
+    """Return the files as parts: a file of more than `most_bytes` by its row groups, and another one whole.
 
+    Short row groups are joined, so that a file has some 32 parts for each `most_bytes`, however many row groups it has.
     Tasks of the runner read the footers of the long files. A file that cannot be read is one part: the task that reads
     it refuses it.
     """
     long = list(dict.fromkeys(file for _, file in files if file.size_bytes > most_bytes))
     shares = [tuple(long[start : start + _FILES_PER_TASK]) for start in range(0, len(long), _FILES_PER_TASK)]
-    tasks = [FooterTask(share, reading, storage_options) for share in shares]
+    range_bytes = max(most_bytes // _PARTS_PER_TASK, 1)
+    tasks = [FooterTask(share, range_bytes, reading, storage_options) for share in shares]
     job = replace(job, size_bytes=_BYTES_OF_FOOTER * len(long))
-    found = [sizes for part in (runner.map(read_row_groups, tasks, job) if tasks else ()) for sizes in part]
-    sizes_by_file = dict(zip(long, found, strict=True))
-    return [part for key, file in files for part in _parts(key, file, sizes_by_file.get(file, ()))]
+    found = [ranges for part in (runner.map(read_row_groups, tasks, job) if tasks else ()) for ranges in part]
+    ranges_by_file = dict(zip(long, found, strict=True))
+    return [part for key, file in files for part in _parts(key, file, ranges_by_file.get(file, ()))]
 
 
-def read_row_groups(task: FooterTask) -> tuple[tuple[int, ...], ...]:
-    """Return about how many bytes each row group has, for each file of a task."""
+def read_row_groups(task: FooterTask) -> tuple[Sequence[tuple[RowGroups, int]], ...]:
+    """Return ranges of row groups, and about how many bytes each has, for each file of a task."""
     with RawReader(task.storage_options, task.reading) as reader:
-        return tuple(_row_groups_of(reader, file) for file in task.files)
+        return tuple(_ranges_of(reader, file, task.range_bytes) for file in task.files)
 
 
-def _row_groups_of(reader: RawReader, file: RawFile) -> tuple[int, ...]:
+def _ranges_of(reader: RawReader, file: RawFile, range_bytes: int) -> Sequence[tuple[RowGroups, int]]:
     try:
-        return tuple(reader.row_group_bytes(file))
+        return reader.row_group_ranges(file, range_bytes)
     except RawFileRefused:
         return ()
 
 
-def _parts(key: str, file: RawFile, sizes: Sequence[int]) -> list[FilePart]:
-    if len(sizes) < 2:
+def _parts(key: str, file: RawFile, ranges: Sequence[tuple[RowGroups, int]]) -> list[FilePart]:
+    if len(ranges) < 2:
         return [FilePart.whole(key, file)]
-    count = len(sizes)
-    return [FilePart(key, file, size, RowGroups(number, number + 1, count)) for number, size in enumerate(sizes)]
+    return [FilePart(key, file, size_bytes, groups) for groups, size_bytes in ranges]
 
 
 def share_parts(parts: Sequence[FilePart], most_bytes: int, most_files: int) -> list[list[FilePart]]:
