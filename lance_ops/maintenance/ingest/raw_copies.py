@@ -61,8 +61,13 @@ class StoredFile:
                 target.write(block)
         target.flush()
 
-    def check_is(self, stated: StatedFile) -> None:
-        """Raise `RawFileNotAsListed` if the store states something else of the file by now: a copy may be of that."""
+    def check_is(self, stated: StatedFile | None) -> None:
+        """Raise `RawFileNotAsListed` if the store states something else of the file by now: a copy may be of that.
+
+        If it had stated nothing, nothing is checked.
+        """
+        if stated is None:
+            return
         with failures_of_store(self.uri, self.storage_options):
             filesystem, path = remote_file_system(self.uri, self.storage_options)
             now = StatedFile.of(filesystem.info(path))

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import pyarrow as pa
 
@@ -286,23 +287,41 @@ class RawReader:
                     rows = replace(request, kind=f"{request.kind}_rows")
                     if request.is_cut and self._numbers(copy.fileno(), rows) == [(0,)]:
                         stored.copy_long_rows(copy, self._limits)
-                elif request.groups is None:
-                    stored.copy_whole(copy, self._limits)
                 else:
-                    stored.copy_schema(copy, request, self._limits)
-                    [(start, stop)] = self._numbers(copy.fileno(), replace(request, kind="parquet_range"))
-                    stored.copy_range(copy, start, stop)
-                if file.stated is not None and not only_schema:
-                    stored.check_is(file.stated)
+                    with _checked_after(partial(stored.check_is, file.stated)):
+                        self._copy_rows(stored, copy, request)
                 yield copy.fileno(), request
             return
         descriptor = _descriptor_of(path, file)
         try:
-            yield descriptor, request
-            if file.listed is not None and not only_schema:
-                check_is_as_listed(path, file.listed, descriptor)
+            listed = None if only_schema else file.listed
+            with _checked_after(partial(check_is_as_listed, path, listed, descriptor)):
+                yield descriptor, request
         finally:
             os.close(descriptor)
+
+    def _copy_rows(self, stored: StoredFile, copy: IO[bytes], request: RawRequest) -> None:
+        """Copy what a request for rows reads."""
+        if request.groups is None:
+            stored.copy_whole(copy, self._limits)
+        else:
+            stored.copy_schema(copy, request, self._limits)
+            [(start, stop)] = self._numbers(copy.fileno(), replace(request, kind="parquet_range"))
+            stored.copy_range(copy, start, stop)
+
+
+@contextmanager
+def _checked_after(check: Callable[[], None]) -> Iterator[None]:
+    """Check that a file is as it was listed when it has been read, also before its bytes are refused.
+
+    Bytes of a changed file say nothing about the file that was listed.
+    """
+    try:
+        yield
+    except DecodingRefused:
+        check()
+        raise
+    check()
 
 
 def _descriptor_of(path: str, file: RawFile) -> int:

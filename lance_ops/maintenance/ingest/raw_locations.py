@@ -217,8 +217,7 @@ def open_local(path: str, listed: ListedFile | None) -> int:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise RawFileRefused(path, "not a regular file; remove it")
-        if listed is not None:
-            check_is_as_listed(path, listed, descriptor)
+        check_is_as_listed(path, listed, descriptor)
     except BaseException:
         os.close(descriptor)
         raise
@@ -242,8 +241,13 @@ def _open_beneath(listed: ListedFile) -> int:
         os.close(current)
 
 
-def check_is_as_listed(path: str, listed: ListedFile, descriptor: int) -> None:
-    """Raise `RawFileNotAsListed` if an open file is another one than was listed, or changed since."""
+def check_is_as_listed(path: str, listed: ListedFile | None, descriptor: int) -> None:
+    """Raise `RawFileNotAsListed` if an open file is another one than was listed, or changed since.
+
+    A file that was not listed is not checked.
+    """
+    if listed is None:
+        return
     status = os.fstat(descriptor)
     is_same = (status.st_size, status.st_mtime_ns) == (listed.size_bytes, listed.modified_ns)
     try:
