@@ -119,6 +119,24 @@ def test_a_small_read_waits_for_no_executor(
     assert table(spark, tmp_path / "t.lance").load().count() == 2
 
 
+@pytest.mark.parametrize(
+    ("settings", "slots"),
+    [
+        ({}, 256),
+        ({"dynamicAllocation.maxExecutors": str(2**31 - 1)}, 256),
+        ({"executor.instances": "10"}, 256),
+        ({"executor.instances": "100"}, 400),
+        ({"executor.instances": "10", "cores.max": "400"}, 400),
+    ],
+)
+def test_a_cluster_that_may_grow_without_a_limit_is_offered_enough_tasks_to_grow(
+    settings: dict[str, str], slots: int
+) -> None:
+    elastic = {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"}
+    stated = {f"spark.{name}": value for name, value in settings.items()}
+    assert [_slots(elastic | stated, present) for present in (0, 4, 500)] == [slots, slots, 500]
+
+
 def test_a_cluster_that_is_larger_now_counts_as_it_is() -> None:
     assert _slots(_DYNAMIC, default_parallelism=5000) == 5000
 
@@ -128,12 +146,10 @@ def test_a_cluster_that_is_larger_now_counts_as_it_is() -> None:
     [
         {},
         {**_DYNAMIC, "spark.dynamicAllocation.enabled": "false"},
-        {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"},
-        {**_DYNAMIC, "spark.dynamicAllocation.maxExecutors": str(2**31 - 1)},
         {**_DYNAMIC, "spark.master": "local[2]"},
     ],
 )
-def test_without_a_limit_of_dynamic_allocation_only_present_cores_count(settings: dict[str, str]) -> None:
+def test_without_dynamic_allocation_only_present_cores_count(settings: dict[str, str]) -> None:
     assert _slots(settings) == 2
 
 
