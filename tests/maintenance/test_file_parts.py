@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lance_ops
-from lance_ops.errors import RawFileNotAsListed, RawFileRefused
+from lance_ops.errors import RawFileNotAsListed, RawFileRefused, RawFileTooLarge
 from lance_ops.maintenance.ingest import (
     BadBatches,
     IngestBatch,
@@ -29,7 +29,7 @@ from lance_ops.maintenance.ingest import (
     raw_copies,
     survey_ingest,
 )
-from lance_ops.maintenance.ingest.decoding import RowGroups
+from lance_ops.maintenance.ingest.decoding import RawLimits, RowGroups
 from lance_ops.maintenance.ingest.planning.file_parts import FilePart, parts_of, share_parts
 from lance_ops.maintenance.ingest.raw_locations import StatedFile
 from lance_ops.maintenance.ingest.running import commit_ingest, execute
@@ -159,6 +159,17 @@ def test_a_local_file_that_is_overwritten_while_it_is_read_is_not_as_listed(tmp_
         path.write_bytes(bytes(path.stat().st_size - 1))
         with pytest.raises(RawFileNotAsListed):
             list(batches)
+
+
+def test_the_limit_of_rows_holds_for_the_whole_file_where_its_footer_states_them(tmp_path: Path) -> None:
+    reading = RawReading(RawLimits(rows=2 * ROWS), isolated=False)
+    long, stream = land(tmp_path, "a.parquet", parquet()).files[0], land(tmp_path, "a.arrow", ipc()).files[0]
+    with RawReader({}, reading) as reader:
+        with pytest.raises(RawFileTooLarge, match="400 rows"):
+            list(reader.batches(long, groups=RowGroups(0, 1, 4)))
+        assert sum(batch.num_rows for batch in reader.batches(stream, groups=RowGroups(0, 2, 4))) == 2 * ROWS
+        with pytest.raises(RawFileTooLarge, match="more than 200 rows"):
+            list(reader.batches(stream, groups=RowGroups(0, 3, 4)))
 
 
 def test_very_many_short_row_groups_are_few_parts(tmp_path: Path, dataset_uri: str) -> None:

@@ -62,9 +62,10 @@ _OF_MACHINE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE,
 class RawLimits:
     """What one raw file may hold and cost. A file beyond a limit is refused, with the limit's name.
 
-    The decoded bytes are at most `expansion` times the file's size; 256 MiB are always allowed. A row of CSV or
-    JSON has at most `row_bytes`. `memory_bytes` is what decoding may take at once, and `seconds` how long until the
-    next batch, both in a process of its own.
+    The decoded bytes are at most `expansion` times the file's size; 256 MiB are always allowed. Where several tasks
+    read the row groups of a file, each of them may decode so much, and may read `rows` rows of Arrow IPC, whose footer
+    does not state their number. A row of CSV or JSON has at most `row_bytes`. `memory_bytes` is what decoding
+    may take at once, and `seconds` how long until the next batch, both in a process of its own.
     """
 
     file_bytes: int = 16 * 1024**3
