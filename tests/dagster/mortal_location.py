@@ -19,7 +19,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -131,8 +131,10 @@ class MortalRunner(ThreadRunner):
 
 
 def _die(doom: Path) -> None:
-    doom.rename(_met(doom))
-    os.kill(os.getpid(), signal.SIGKILL)
+    """Kill this process, unless another run of the job has died of the same order: both may have read it."""
+    with suppress(FileNotFoundError):
+        doom.rename(_met(doom))
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _die_at(moment: str, die: Callable[[], None]) -> None:

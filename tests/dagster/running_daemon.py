@@ -17,12 +17,14 @@ import dagster as dg
 import pytest
 from dagster._core.execution.backfill import PartitionBackfill
 from dagster._core.scheduler.instigation import SensorInstigatorData
+from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, WILL_RETRY_TAG
 
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.instances import instance_file
 from tests.manifest_servers import postgres_server
 
 __all__ = [
+    "are_retried",
     "home_with",
     "launch_backfill",
     "running_daemon",
@@ -30,6 +32,9 @@ __all__ = [
     "team_instance",
     "wait_for",
 ]
+
+_CURSOR_OF_FAILURES = f"EVENT_LOG_CONSUMER_CURSOR-{dg.DagsterEventType.RUN_FAILURE.value}"
+"""Where the daemon that starts runs again stores which failures it has looked at."""
 
 
 def home_with(folder: Path, settings: str) -> dict[str, str]:
@@ -116,6 +121,19 @@ def wait_for(
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(every)
+
+
+def are_retried(instance: dg.DagsterInstance, num_killed: int) -> bool:
+    """Return whether Dagster has found the processes of `num_killed` runs dead, and has started these runs again.
+
+    The daemon looks at each failure once. Dagster stores the failure's event before the run's status and the tag that
+    promises a retry. If the daemon looks in between, it takes the run for one that has not failed, and never starts it
+    again. So this function lets the daemon look at all failures again while a promise is not kept.
+    """
+    runs = instance.get_runs()
+    if any(run.tags.get(WILL_RETRY_TAG) == "true" and AUTO_RETRY_RUN_ID_TAG not in run.tags for run in runs):
+        instance.daemon_cursor_storage.set_cursor_values({_CURSOR_OF_FAILURES: "0"})  # it starts no run twice
+    return sum(run.parent_run_id is not None for run in runs) >= num_killed
 
 
 def sensors_with_a_cursor(instance: dg.DagsterInstance) -> set[str]:

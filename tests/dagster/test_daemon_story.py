@@ -36,7 +36,7 @@ from lance_ops.dagster.landing import UNSETTLED_BATCHES
 from lance_ops.refs import list_erasures
 from tests.dagster.alert_receiver import receiving
 from tests.dagster.mortal_location import AFTER_COMMIT, Orders, write_location
-from tests.dagster.running_daemon import running_daemon, sensors_with_a_cursor, team_instance, wait_for
+from tests.dagster.running_daemon import are_retried, running_daemon, sensors_with_a_cursor, team_instance, wait_for
 from tests.groups import DAEMONS
 from tests.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
@@ -234,11 +234,6 @@ def declared(lake: Lake) -> DatasetConfig:
 def recorded(instance: dg.DagsterInstance, names: DatasetNames) -> set[str]:
     """Return the batches that Dagster's log says were ingested."""
     return instance.get_materialized_partitions(names.batches)
-
-
-def are_retried(instance: dg.DagsterInstance, num_killed: int) -> bool:
-    """Return whether Dagster has found the processes of `num_killed` runs dead, and has started these runs again."""
-    return sum(run.parent_run_id is not None for run in instance.get_runs()) >= num_killed
 
 
 def have_ended(instance: dg.DagsterInstance, job: str) -> bool:

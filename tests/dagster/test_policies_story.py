@@ -23,13 +23,12 @@ import pytest
 
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from tests.dagster.mortal_location import AFTER_COMMIT, Orders, write_location
-from tests.dagster.running_daemon import running_daemon, sensors_with_a_cursor, team_instance, wait_for
+from tests.dagster.running_daemon import are_retried, running_daemon, sensors_with_a_cursor, team_instance, wait_for
 from tests.dagster.test_daemon_story import (
     MOST_REQUESTS,
     SECONDS,
     SEED,
     Lake,
-    are_retried,
     declared,
     have_ended,
     num_succeeded,
