@@ -30,6 +30,8 @@ class Line(Terse):
     """The id of each row, by its creating version and its key."""
     scanned: set[int] = field(default_factory=set)
     """The versions whose rows were compared with the model."""
+    read_in_every_way: set[int] = field(default_factory=set)
+    """The versions that filters, indices, positions and row ids were tried on."""
 
     def __repr__(self) -> str:
         return "/".join(filter(None, (Path(self.uri).stem, self.branch)))

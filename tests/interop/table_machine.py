@@ -97,21 +97,26 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def both_read_the_model(self) -> None:
-        """Scan the versions that a step may have touched; read the newest and one other version in every way.
+        """Scan the versions that a step may have touched, and read the newest ones in every way.
 
-        Files are written once. So older versions are scanned again when a file is gone or has changed, and at the end.
+        Files are written once. So older versions are read again when a file is gone or has changed, and at the end.
+        After each step one version of one line is also read that nothing has touched: each line has its turn.
         """
         turn, touched = next(self.turns), self._changed_files()
-        for line in self.lines:
+        for number, line in enumerate(self.lines):
             checks.check_newest(line)
             retained = sorted(line.retained)
-            other = retained[turn % len(retained)]
-            for version in retained:
-                if touched or version == other or version not in line.scanned:
-                    checks.check_rows(line, version)
-                    line.scanned.add(version)
-            for version in sorted({other, line.version}):
+            other = retained[turn // len(self.lines) % len(retained)]
+            if touched:
+                line.scanned.clear()
+                line.read_in_every_way.clear()
+            in_turn = {other} if number == turn % len(self.lines) else set()
+            for version in sorted({*retained} - line.scanned | in_turn):
+                checks.check_rows(line, version)
+                line.scanned.add(version)
+            for version in sorted({line.version} - line.read_in_every_way | in_turn):
                 checks.check_ways_to_read(line, version, stable_row_ids=self.stable_row_ids)
+                line.read_in_every_way.add(version)
             if self.stable_row_ids:
                 checks.check_feed(line, *sorted((other, retained[turn // 2 % len(retained)])))
         for library, (uri, tags) in itertools.product((lance_ops, lance), self.tags.items()):
