@@ -35,9 +35,9 @@ print("numba.np.linalg" in sys.modules)
 """
 
 
-def copy_kernels(root: Path) -> Path:
-    """Copy the kernels without anything compiled, importable from the root that is returned."""
-    shutil.copytree(PACKAGE / "kernels", root / "lance_ops" / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+def copy_kernels(root: Path, *left_out: str) -> Path:
+    """Copy the kernels without files of these names, importable from the root that is returned."""
+    shutil.copytree(PACKAGE / "kernels", root / "lance_ops" / "kernels", ignore=shutil.ignore_patterns(*left_out))
     (root / "lance_ops" / "__init__.py").touch()
     (root / "lance_ops" / "core").mkdir()
     for name in ("lazy_import.py", "ndarrays.py", "tricks.py"):
@@ -48,13 +48,13 @@ def copy_kernels(root: Path) -> Path:
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """A copy of the kernels without anything compiled."""
-    return copy_kernels(tmp_path / "site")
+    return copy_kernels(tmp_path / "site", "__pycache__")
 
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the kernels in which one process compiled one, beside its source."""
-    root = copy_kernels(tmp_path_factory.mktemp("compiled") / "site")
+    root = copy_kernels(tmp_path_factory.mktemp("compiled") / "site", "__pycache__")
     assert use(root) == (0, 1, str(root / "lance_ops" / "kernels" / "__pycache__"))
     return root
 
@@ -200,28 +200,31 @@ print(kernels.pack_runs.stats.cache_misses)
 """
 
 
-def packed_words(cache: Path, disabled: str) -> list[str]:
-    """Run the kernels in a fresh process; return the digest of what they wrote, and what was not in the cache."""
-    environ = os.environ | {"NUMBA_CACHE_DIR": str(cache), "LANCE_OPS_DISABLE": disabled}
+def packed_words(root: Path, disabled: str) -> list[str]:
+    """Run copied kernels in a fresh process; return the digest of what they wrote, and what was not in their cache."""
+    environ = os.environ | {"PYTHONPATH": str(root), "LANCE_OPS_DISABLE": disabled}
+    environ.pop("NUMBA_CACHE_DIR", None)
     command = [sys.executable, "-c", WORDS]
-    done = subprocess.run(command, env=environ, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environ, cwd=root, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")
 def with_every_trick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The cache and the digest of a process that has every trick of the compiler on."""
-    cache = tmp_path_factory.mktemp("tricks")
-    return cache, packed_words(cache, "")[0]
+    """A copy of the kernels with their compiled code, and the digest of a process that has every trick on.
+
+    What other workers are writing is left out.
+    """
+    root = copy_kernels(tmp_path_factory.mktemp("tricks") / "site", "*.tmp.*", "*.pyc*")
+    return root, packed_words(root, "")[0]
 
 
 @pytest.mark.parametrize("trick", ["unaligned-words", "uncounted-arrays"])
 def test_kernels_write_the_same_bytes_with_a_trick_of_the_compiler_off(
     with_every_trick: tuple[Path, str], tmp_path: Path, trick: str
 ) -> None:
-    cache, digest = with_every_trick
-    shutil.copytree(cache, tmp_path / "cache")
-    off = packed_words(tmp_path / "cache", trick)
+    root, digest = with_every_trick
+    off = packed_words(shutil.copytree(root, tmp_path / "site"), trick)
     assert off[0] == digest
     assert off[1] != "{}"  # code that was compiled with the trick is not loaded without it
 

@@ -60,7 +60,8 @@ def run_beside(uri: str, folder: Path, turns: int) -> None:
     for writer in range(WRITERS):
         lance_ops.write_dataset(rows(writer, 0, FIRST_ROWS), uri, mode="append")
     lance_ops.dataset(uri).create_scalar_index("id", "BTREE")
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # otherwise each process imports the library
     outcomes = [folder / f"writer{writer}" for writer in range(WRITERS)]
     writers = [
         context.Process(target=write, args=(uri, writer, turns, str(outcome)))

@@ -163,4 +163,4 @@ def test_a_faulty_store_without_a_fault_is_a_dict() -> None:
 
 
 def test_a_store_on_a_server_is_a_dict(object_server: ObjectServer) -> None:
-    check(object_server.new_store, max_examples=8)
+    check(object_server.new_store, max_examples=5)

@@ -21,7 +21,8 @@ def append(uri: str, writer: int) -> None:
 def test_concurrent_appends_of_four_processes_keep_every_row_once(dataset_uri: str, exists: bool) -> None:
     if exists:
         lance_ops.write_dataset(pa.table({"id": pa.array([], pa.int64())}), dataset_uri, enable_stable_row_ids=True)
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # otherwise each process imports the library
     writers = [context.Process(target=append, args=(dataset_uri, writer)) for writer in range(PROCESSES)]
     for writer in writers:
         writer.start()

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,14 +27,21 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def parts(root: Path) -> list[Path]:
-    """Return the files of the newest version, relative to the root."""
-    report = lance_ops.dataset(str(root)).verify(level="quick")
-    assert report.ok
-    listed = lance_ops.dataset(str(root)).tracked_files(min_version=3).read_all()
+@pytest.fixture(scope="module")
+def before(healthy: Path) -> tuple[pa.Table, int, list[bytes | None]]:
+    """The rows of the healthy dataset, how many of them a filter finds, and its blobs."""
+    opened = lance_ops.dataset(str(healthy))
+    return opened.to_table().sort_by("x"), opened.count_rows("x > 1000"), blobs(opened)
+
+
+@pytest.fixture(scope="module")
+def parts(healthy: Path) -> list[Path]:
+    """The files of the newest version, relative to the root."""
+    assert lance_ops.dataset(str(healthy)).verify(level="quick").ok
+    listed = lance_ops.dataset(str(healthy)).tracked_files(min_version=3).read_all()
     paths = {path for path in listed["path"].to_pylist() if path.startswith(DIRECTORIES)}
     assert len(paths) == 7  # three data files, a deletion file, two files of the index, a transaction
-    sidecars = [path.relative_to(root) for path in root.glob("data/*/*.blob")]
+    sidecars = [path.relative_to(healthy) for path in healthy.glob("data/*/*.blob")]
     assert len(sidecars) == 3
     return sorted([*map(Path, paths), *sidecars])
 
@@ -63,9 +71,15 @@ def harm(path: Path, how: str, at: float) -> None:
     how=st.sampled_from(["lost", "cut", "flipped", "flipped", "zeroed"]),
     at=st.floats(0, 1, exclude_max=True),
 )
-def test_a_damaged_file_is_found_and_mended(healthy: Path, number: int, how: str, at: float) -> None:
-    part = parts(healthy)[number]
-    before = lance_ops.dataset(str(healthy))
+def test_a_damaged_file_is_found_and_mended(
+    healthy: Path,
+    parts: list[Path],
+    before: tuple[pa.Table, int, list[bytes | None]],
+    number: int,
+    how: str,
+    at: float,
+) -> None:
+    part, (rows, num_found, of_blobs) = parts[number], before
     with tempfile.TemporaryDirectory() as folder:
         root = Path(shutil.copytree(healthy, Path(folder) / "data.lance"))
         harm(root / part, how, at)
@@ -82,6 +96,6 @@ def test_a_damaged_file_is_found_and_mended(healthy: Path, number: int, how: str
             assert part.suffix != ".blob" or report.findings or (root / part).stat().st_size == blob_bytes(root / part)
         mended = lance_ops.dataset(str(root))
         assert mended.verify().ok
-        assert mended.to_table().sort_by("x") == before.to_table().sort_by("x")
-        assert mended.count_rows("x > 1000") == before.count_rows("x > 1000")
-        assert how == "zeroed" or blobs(mended) == blobs(before)
+        assert mended.to_table().sort_by("x") == rows
+        assert mended.count_rows("x > 1000") == num_found
+        assert how == "zeroed" or blobs(mended) == of_blobs
