@@ -196,7 +196,7 @@ packed, sizes, hashes = np.zeros(30_000, np.uint8), np.zeros(3, np.int64), np.ze
 kernels.pack_runs(data, counts, -1, 64, packed, sizes)
 kernels.xxh64(data, offsets, hashes)
 print(hashlib.sha256(packed.tobytes() + sizes.tobytes() + hashes.tobytes()).hexdigest())
-print(kernels.pack_runs.stats.cache_misses)
+print(sum(kernels.pack_runs.stats.cache_misses.values()))
 """
 
 
@@ -226,7 +226,7 @@ def test_kernels_write_the_same_bytes_with_a_trick_of_the_compiler_off(
     root, digest = with_every_trick
     off = packed_words(shutil.copytree(root, tmp_path / "site"), trick)
     assert off[0] == digest
-    assert off[1] != "{}"  # code that was compiled with the trick is not loaded without it
+    assert off[1] != "0"  # code that was compiled with the trick is not loaded without it
 
 
 def test_importing_the_package_does_not_import_numba() -> None:
