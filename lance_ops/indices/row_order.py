@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.arrow import rows_at, rows_where
 from lance_ops.core.records import dataclass
-from lance_ops.indices.sort_keys import Key, Side, merge_indices, sort_indices, sort_keys
+from lance_ops.indices.sort_keys import Key, Side, merged_row_order, sort_indices, sort_keys
 
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]
 
@@ -74,7 +74,7 @@ class RowOrder:
             return first
         rows = pa.concat_batches([first, *others])
         if self.directions == FIRST_COLUMN.directions:
-            return rows_at(rows, merge_indices(sort_keys(rows.column(0))))
+            return rows_at(rows, merged_row_order(sort_keys(rows.column(0))))
         return self.sort(rows)
 
     def without_later(self, batch: pa.RecordBatch, bound: pa.RecordBatch) -> pa.RecordBatch:

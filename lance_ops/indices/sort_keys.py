@@ -21,7 +21,17 @@ import pyarrow.compute as pc
 from lance_ops.core.arrow import array_of_numbers, array_of_scalars, is_text, is_text_or_bytes, numbers_of, scalar
 from lance_ops.indices.text_order import has_text_order, text_sort_indices
 
-__all__ = ["Key", "Side", "is_sortable", "key_of", "merge_indices", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
+__all__ = [
+    "Key",
+    "Side",
+    "is_sortable",
+    "key_of",
+    "merged_row_order",
+    "rank_in",
+    "ranks_in",
+    "sort_indices",
+    "sort_keys",
+]
 
 Key: TypeAlias = Any
 """An int, bytes or a Decimal; all keys of a column have the same Python type."""
@@ -73,8 +83,8 @@ def sort_indices(keys: pa.Array) -> pa.Array:
     return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
 
 
-def merge_indices(keys: pa.Array) -> pa.Array:
-    """Return what `sort_indices` returns, for keys that are sorted runs laid end to end.
+def merged_row_order(keys: pa.Array) -> pa.Array:
+    """Return what `sort_indices` returns, for keys that are concatenated sorted runs.
 
     numpy's stable sort of integers finds the runs and merges them. Arrow's sort takes seven times as long for two runs.
     """

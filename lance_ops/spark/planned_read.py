@@ -21,7 +21,7 @@ from lance_ops.core.tricks import Trick
 from lance_ops.spark.arrow_function import map_in_arrow
 from lance_ops.spark.data_source import LanceReader
 from lance_ops.spark.partitioning import FragmentGroup
-from lance_ops.spark.running import known_slots, slots_of
+from lance_ops.spark.running import slots_if_known, wait_for_slots
 from lance_ops.spark.session_kind import lacks_context
 from lance_ops.spark.small_read import MOST_BYTES, small_frame
 
@@ -43,10 +43,10 @@ def planned_frame(session: SparkSession, reader: LanceReader, schema: StructType
     """
     if lacks_context(session) or not Trick.PLANNED_READS.is_on():
         return None
-    slots = known_slots(session)
+    slots = slots_if_known(session)
     parts, size_bytes = reader.plan(slots)
     if slots is None and size_bytes >= MOST_BYTES:  # a smaller read needs no executor
-        parts, size_bytes = reader.plan(slots_of(session))
+        parts, size_bytes = reader.plan(wait_for_slots(session))
     if _num_ranges(parts) > _MOST_RANGES:
         parts, size_bytes = reader.plan()  # larger parts
     if _num_ranges(parts) > _MOST_RANGES:

@@ -22,7 +22,7 @@ from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
-from lance_ops.dagster.runs import pauses
+from lance_ops.dagster.runs import retry_waits
 from tests.dagster.alert_receiver import Receiver, receiving
 from tests.dagster.deployment import Deploy, Deployment
 
@@ -118,7 +118,7 @@ def deploy(tmp_path: Path, instance: dg.DagsterInstance) -> Deploy:
 def without_pauses() -> Iterator[None]:
     """Have sensors ask again at once after a failed run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pauses, "_FIRST_WAIT", timedelta(0))
+        patch.setattr(retry_waits, "_FIRST_WAIT", timedelta(0))
         yield
 
 

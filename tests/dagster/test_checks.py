@@ -172,7 +172,7 @@ class Audited:
     def evaluate(self) -> dg.AssetCheckEvaluation:
         config, instance = self.deployment.config, self.deployment.instance
         recorded = instance.get_materialized_partitions(self.deployment.names.batches)
-        found = checks.evaluate_batches(instance, config, recorded, opening_once(config), goes_on=True)
+        found = checks.evaluate_batches(instance, config, recorded, opening_once(config), only_new_versions=True)
         instance.report_runless_asset_event(found)
         return found
 

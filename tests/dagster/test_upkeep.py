@@ -13,7 +13,7 @@ import pytest
 import lance_ops
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import PAST_COSTS, debt_policy, past_costs
-from lance_ops.dagster.runs import pauses
+from lance_ops.dagster.runs import retry_waits
 from lance_ops.dagster.upkeep import paying
 from lance_ops.dagster.upkeep.earlier_runs import EarlierRuns
 from lance_ops.dagster.upkeep.paying import Upkeep
@@ -170,7 +170,7 @@ def test_upkeep_that_met_a_passing_error_is_asked_for_again_after_longer_and_lon
         assert not lost.runs[0].success
         again = f"v1 reindex id_idx: run {lost.runs[0].run_id[:8]} failed; the sensor asks for it again after"
         assert again in str(owing.tick("debt").skip_message)
-        store.setattr(pauses, "_FIRST_WAIT", timedelta(0))
+        store.setattr(retry_waits, "_FIRST_WAIT", timedelta(0))
         second = owing.tick("debt", raise_on_error=False)
         assert [run.success for run in second.runs] == [False]
     newest = owing.instance.get_run_records(limit=2)
@@ -184,7 +184,7 @@ def test_upkeep_that_met_a_passing_error_is_asked_for_again_after_longer_and_lon
         owing.instance, ended + timedelta(hours=7)
     )
 
-    monkeypatch.setattr(pauses, "_FIRST_WAIT", timedelta(0))
+    monkeypatch.setattr(retry_waits, "_FIRST_WAIT", timedelta(0))
     paid = owing.tick("debt")
     assert [run.success for run in paid.runs] == [True]
     assert len({each.run_requests[0].run_key for each in (lost, second, paid)}) == 3
@@ -212,7 +212,7 @@ def test_a_step_that_fails_on_a_busy_table_is_tried_after_longer_and_longer_wait
         return resting_steps(owing.instance, owing.config, version, datetime.now(UTC) + timedelta(minutes=minutes))
 
     assert resting(4) == ("reindex id_idx",) and resting(6) == ()
-    monkeypatch.setattr(pauses, "_FIRST_WAIT", timedelta(0))
+    monkeypatch.setattr(retry_waits, "_FIRST_WAIT", timedelta(0))
     assert owing.tick("debt").runs[0].success and owing.data.describe_indices()
     assert resting(0) == ()
 

@@ -16,14 +16,14 @@ from lance_ops.api import write_dataset
 from lance_ops.spark import OnSpark, planned_read, table
 from lance_ops.spark.running import (
     cluster_size,
+    expected_slots,
     frame_job,
     max_attempts,
     settings_of,
-    slots_of,
-    task_slots,
     task_slots_by_query,
+    wait_for_slots,
 )
-from lance_ops.spark.running.present_slots import present_slots
+from lance_ops.spark.running.slots_at_present import slots_at_present
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ _DYNAMIC = {
 
 
 def _slots(settings: dict[str, str], default_parallelism: int = 2) -> int:
-    return task_slots(default_parallelism, settings.get)
+    return expected_slots(default_parallelism, settings.get)
 
 
 def test_an_idle_cluster_counts_the_executors_that_it_may_ask_for() -> None:
@@ -69,7 +69,7 @@ def test_before_executors_register_those_count_that_the_settings_ask_for(
 
 def _cluster(monkeypatch: pytest.MonkeyPatch, present: list[int], **settings: str) -> Mock:
     """Let a session see these numbers of slots one after the other; return what its jobs are made by."""
-    monkeypatch.setattr(cluster_size, "present_slots", lambda session: present.pop(0))
+    monkeypatch.setattr(cluster_size, "slots_at_present", lambda session: present.pop(0))
     stated = {"spark.master": "spark://h:7077", **settings}
     monkeypatch.setattr(cluster_size, "settings_of", lambda session: stated.get)
     job = Mock()
@@ -80,7 +80,7 @@ def _cluster(monkeypatch: pytest.MonkeyPatch, present: list[int], **settings: st
 def test_a_cluster_of_unknown_size_is_known_when_its_executors_have_come(monkeypatch: pytest.MonkeyPatch) -> None:
     job = _cluster(monkeypatch, [0, 8, 16, 16])
     monkeypatch.setattr(cluster_size, "_SECONDS_BETWEEN_EXECUTORS", 0)
-    assert slots_of(Mock()) == 16
+    assert wait_for_slots(Mock()) == 16
     assert job.call_count == 1
 
 
@@ -89,7 +89,7 @@ def test_a_cluster_of_known_size_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, present: int, settings: dict[str, str]
 ) -> None:
     job = _cluster(monkeypatch, [present], **settings)
-    assert slots_of(Mock()) == 16
+    assert wait_for_slots(Mock()) == 16
     assert not job.called
 
 
@@ -106,7 +106,7 @@ def test_a_spark_that_does_not_tell_has_its_default_parallelism() -> None:
     session = MagicMock()
     session.sparkContext._jsc.sc.return_value.maxNumConcurrentTasks.side_effect = Py4JError("Method does not exist")
     session.sparkContext.defaultParallelism = 3
-    assert present_slots(session) == 3
+    assert slots_at_present(session) == 3
 
 
 @pytest.mark.spark
@@ -114,8 +114,8 @@ def test_a_small_read_waits_for_no_executor(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
-    monkeypatch.setattr(planned_read, "known_slots", lambda session: None)
-    monkeypatch.setattr(planned_read, "slots_of", Mock(side_effect=AssertionError("it waits")))
+    monkeypatch.setattr(planned_read, "slots_if_known", lambda session: None)
+    monkeypatch.setattr(planned_read, "wait_for_slots", Mock(side_effect=AssertionError("it waits")))
     assert table(spark, tmp_path / "t.lance").load().count() == 2
 
 

@@ -26,8 +26,9 @@ _BYTES_OF_PIECE = 4 << 20
 _LEAST_PIECES = 8
 """A fragment of fewer pieces is computed by one task: a piece costs a task, and a file to write and to read."""
 _PIECES_OF_LARGE = 64
-_TIMES_FAIR = 2
-"""Among many fragments, one is computed in pieces if it has many, and this many times what each slot has to do."""
+_FAIR_SHARE_FACTOR = 2
+"""If there are as many fragments as slots or more, a fragment is cut only if it has at least this many times the pieces
+that one slot has to compute. It must also have `_PIECES_OF_LARGE`."""
 _MOST_PIECES = 256
 
 
@@ -46,7 +47,7 @@ def cut_into_pieces(fragments: Sequence[Fragment], folder: str, num_slots: int) 
     worth = [_num_pieces(fragment) for fragment in fragments]
     least = _LEAST_PIECES
     if len(fragments) >= num_slots:
-        least = max(_PIECES_OF_LARGE, _TIMES_FAIR * sum(worth) // max(num_slots, 1))
+        least = max(_PIECES_OF_LARGE, _FAIR_SHARE_FACTOR * sum(worth) // max(num_slots, 1))
     return {
         fragment.id: _pieces(fragment, min(number, _MOST_PIECES), folder)
         for fragment, number in zip(fragments, worth, strict=True)

@@ -44,7 +44,7 @@ _BATCHES = "batches_exactly_once"
 _SHOWN = 20
 _TOOK_ROWS_OUT = ("Overwrite", "Restore")
 _EXCHANGED_ROWS = "Update"
-_COMPARED = "lance/compared"
+_EVALUATED = "lance/compared"
 """The metadata that names the version an evaluation looked at, when it was committed, and the batches held there."""
 
 
@@ -122,11 +122,12 @@ def evaluate_batches(
     recorded: AbstractSet[str],
     open_newest: OpenNewest,
     *,
-    goes_on: bool = False,
+    only_new_versions: bool = False,
 ) -> dg.AssetCheckEvaluation:
     """Evaluate `batches_exactly_once`; `recorded` are the keys of materialized partitions, read before the table.
 
-    If it `goes_on`, it reads only the versions since the last evaluation, unless they do not suffice.
+    With `only_new_versions`, it reads the versions since its last evaluation, if that evaluation passed and these
+    versions prove the result. Otherwise it reads the whole history.
     """
     names = DatasetNames(config.name)
     try:
@@ -138,7 +139,7 @@ def evaluate_batches(
     held: AbstractSet[str] | None = None
     history: Sequence[VersionSummary] = ()
     try:
-        if goes_on and snapshot is not None and not overwrites:
+        if only_new_versions and snapshot is not None and not overwrites:
             held = _held_since_last(instance, config, snapshot, (known, recorded))
         if held is None:
             held = ingested_batches(snapshot).keys() if snapshot else set()
@@ -161,7 +162,7 @@ def evaluate_batches(
             "lance/lost": len(audit.lost),
             "lance/unrecorded": len(audit.unrecorded),
             "lance/doubled": len(audit.doubled),
-            **({_COMPARED: _compared(snapshot, held)} if snapshot else {}),
+            **({_EVALUATED: _evaluated_metadata(snapshot, held)} if snapshot else {}),
         },
         blocking=True,
     )
@@ -177,8 +178,10 @@ def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         recorded, open_newest = _recorded_batches(context.instance, config), opening_once(config)
-        goes_on = context.run.job_name == DatasetNames(config.name).of("ingest")
-        return check_result_of(evaluate_batches(context.instance, config, recorded, open_newest, goes_on=goes_on))
+        only_new_versions = context.run.job_name == DatasetNames(config.name).of("ingest")
+        return check_result_of(
+            evaluate_batches(context.instance, config, recorded, open_newest, only_new_versions=only_new_versions)
+        )
 
     return _check(config, batches_exactly_once, _BATCHES, "Each recorded batch is in the history, and only once.")
 
@@ -187,31 +190,32 @@ def _recorded_batches(instance: dg.DagsterInstance, config: DatasetConfig) -> Ab
     return instance.get_materialized_partitions(DatasetNames(config.name).batches)
 
 
-def _compared(snapshot: Snapshot, held: Iterable[str]) -> dg.MetadataValue[Any]:
+def _evaluated_metadata(snapshot: Snapshot, held: Iterable[str]) -> dg.MetadataValue[Any]:
     return dg.MetadataValue.json([*identity_of(snapshot.manifest), _digest(held)])
 
 
 def _held_since_last(
-    instance: dg.DagsterInstance, config: DatasetConfig, newest: Snapshot, candidates: Iterable[AbstractSet[str]]
+    instance: dg.DagsterInstance, config: DatasetConfig, newest: Snapshot, possible_batches: Iterable[AbstractSet[str]]
 ) -> AbstractSet[str] | None:
     """Return the batches that the table holds, if the last evaluation and the versions since prove that none is twice.
 
-    Each of the `candidates` may be these batches. Without the batches added since, one of them must be what the last
-    evaluation found in the table: then no batch was added a second time. None if that is not so, if that evaluation did
-    not pass or was of another dataset, or if a restore or an overwrite took batches out since.
+    Each of the `possible_batches` is a set of keys that the table may hold. Without the batches added since the last
+    evaluation, one of these sets must be what that evaluation found in the table: then no batch was added a second
+    time. None if no set is, if that evaluation did not pass or was of another dataset, or if a restore or an overwrite
+    took batches out since.
     """
     last = newest_evaluation(instance, dg.AssetCheckKey(DatasetNames(config.name).head, _BATCHES))
-    compared = last.evaluation.metadata.get(_COMPARED) if last is not None and last.evaluation.passed else None
-    if not isinstance(compared, dg.JsonMetadataValue) or not isinstance(compared.data, list):
+    evaluated = last.evaluation.metadata.get(_EVALUATED) if last is not None and last.evaluation.passed else None
+    if not isinstance(evaluated, dg.JsonMetadataValue) or not isinstance(evaluated.data, list):
         return None
-    version, committed_at, digest = compared.data
+    version, committed_at, digest = evaluated.data
     events = batch_events_after(newest, version) if may_hold(newest, (version, committed_at)) else None
     if events is None or any(event.back_to is not None for event in events):
         return None
     added = Counter(key for event in events for key in event.batches)
     if any(count > 1 for count in added.values()):
         return None
-    return next((each | added.keys() for each in candidates if _digest(each - added.keys()) == digest), None)
+    return next((each | added.keys() for each in possible_batches if _digest(each - added.keys()) == digest), None)
 
 
 def _digest(keys: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import check_result_of
 from lance_ops.dagster.event_log import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.head.recorded_versions import (
+    CLOCK_MARGIN_SECONDS,
     VersionIdentity,
     change_up_to,
     identity_of,
@@ -35,7 +36,7 @@ __all__ = ["FRESH", "Freshness", "build_freshness_check", "build_freshness_senso
 FRESH = "fresh"
 """The name of the check."""
 
-_CLOCK_MARGIN = timedelta(hours=1)
+_CLOCK_MARGIN = timedelta(seconds=CLOCK_MARGIN_SECONDS)
 """How far a writer's clock may be ahead of this machine's. The age of a change further ahead is not known."""
 
 _EVENTS = 20

@@ -24,7 +24,7 @@ from lance_ops.table import Manifest
 from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = [
-    "CLOCK_MARGIN",
+    "CLOCK_MARGIN_SECONDS",
     "DATA_VERSION_TAG",
     "RecordedHistory",
     "RecordedVersion",
@@ -37,7 +37,7 @@ __all__ = [
     "recorded_versions",
 ]
 
-CLOCK_MARGIN = 3600.0
+CLOCK_MARGIN_SECONDS = 3600.0
 """Seconds by which the clock of the process that commits a version may be ahead of the one that logs its event."""
 
 DATA_VERSION_TAG = "dagster/data_version"
@@ -180,8 +180,8 @@ class RecordedHistory:
         """
         if identity in self._known:
             return True
-        is_wrong = identity[1] > time.time() + CLOCK_MARGIN
-        since = 0.0 if is_wrong else identity[1] - CLOCK_MARGIN
+        is_wrong = identity[1] > time.time() + CLOCK_MARGIN_SECONDS
+        since = 0.0 if is_wrong else identity[1] - CLOCK_MARGIN_SECONDS
         if since > self._complete_since:
             return False
         if self._unread is None:

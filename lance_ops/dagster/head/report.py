@@ -14,7 +14,7 @@ from lance_ops.dagster.head.index_events import index_events
 from lance_ops.dagster.head.overview import CHARTED, overview
 from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.head.recorded_versions import (
-    CLOCK_MARGIN,
+    CLOCK_MARGIN_SECONDS,
     DATA_VERSION_TAG,
     RecordedHistory,
     RecordedVersion,
@@ -132,7 +132,7 @@ def _is_young(committed_at: datetime | None, grace: timedelta) -> bool:
     if committed_at is None or not grace:
         return False
     age = datetime.now(UTC) - committed_at
-    return -timedelta(seconds=CLOCK_MARGIN) < age < grace
+    return -timedelta(seconds=CLOCK_MARGIN_SECONDS) < age < grace
 
 
 def _oldest_first(newest: Snapshot, versions: Sequence[int], policy: DebtPolicy) -> Iterator[NewVersion]:

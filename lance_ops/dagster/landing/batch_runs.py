@@ -13,13 +13,13 @@ import dagster as dg
 
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetNames
-from lance_ops.dagster.runs import awaits_retry, materializes_any, wait_after, was_retried
+from lance_ops.dagster.runs import awaits_retry, materializes_any, wait_before_retry, was_retried
 
 __all__ = [
     "RANGE_END_TAG",
     "RANGE_START_TAG",
-    "EndedRun",
     "FailedRuns",
+    "UnsuccessfulRun",
     "failed_runs",
     "given_up_batches",
     "may_be_retried",
@@ -69,7 +69,7 @@ class FailedRuns:
     @property
     def asked_again_at(self) -> datetime:
         """When the sensor asks for the same files again: the cause may last, and the attempts of a day are few."""
-        return self.ended + wait_after(self.count)
+        return self.ended + wait_before_retry(self.count)
 
     @property
     def sentence(self) -> str:
@@ -78,13 +78,13 @@ class FailedRuns:
         if self.are_many:
             return f"{self.count} runs failed in a day, {run} last: materialize its partition when the cause is mended"
         # No time of day: a run that evaluates the checks does not know yet when it ends.
-        wait = wait_after(self.count) // timedelta(minutes=1)
+        wait = wait_before_retry(self.count) // timedelta(minutes=1)
         return f"{run} failed; the sensor asks for it again {wait} minutes after its end"
 
 
 @dataclass(frozen=True)
-class EndedRun:
-    """When the newest run of a batch ended badly, and whether it was cancelled."""
+class UnsuccessfulRun:
+    """The newest failed or cancelled run of a batch: when it ended, and whether it was cancelled."""
 
     ended: datetime
     was_cancelled: bool
@@ -189,7 +189,7 @@ def given_up_batches(
     failing: dg.DagsterRun | None = None,
     *,
     all_runs: bool = False,
-) -> dict[str, EndedRun]:
+) -> dict[str, UnsuccessfulRun]:
     """Return the batches of which a run was cancelled, or five failed in a day, with the last of these runs.
 
     `failed` is what `failed_runs` returns of all days. For each batch only its newest failed or cancelled run counts,
@@ -198,9 +198,9 @@ def given_up_batches(
     if another run of it succeeded.
     """
     bad = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
-    newest = dict.fromkeys(_keys_of_failing(failing, known), EndedRun(now, was_cancelled=False))
+    newest = dict.fromkeys(_keys_of_failing(failing, known), UnsuccessfulRun(now, was_cancelled=False))
     for record in _newest(instance, names, known, bad, most_of_job=None if all_runs else _MOST_RUNS):
-        run = EndedRun(record.update_timestamp, record.dagster_run.status is dg.DagsterRunStatus.CANCELED)
+        run = UnsuccessfulRun(record.update_timestamp, record.dagster_run.status is dg.DagsterRunStatus.CANCELED)
         for key in _requested_keys(record.dagster_run, known):
             newest.setdefault(key, run)
     return {

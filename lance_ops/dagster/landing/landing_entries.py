@@ -180,13 +180,13 @@ class Landing:
         raw: RawFiles,
         known: Collection[str],
         read_held: Callable[[], Mapping[str, IngestedBatch]],
-        passed: tuple[datetime, str] | None = None,
+        last_seen_place: tuple[datetime, str] | None = None,
     ) -> tuple[LandedBatch, ...]:
         """Return the ready batches whose rows belong into the table: all, or the `newest` if that is the whole table.
 
-        `read_held` returns the batches in the table. It is called only if the table must tell. `passed` is the highest
-        place in the order of arrival that the sensor has passed. No older batch must become the whole table because
-        the newest one waits, as for a file that is set aside, or because its files were moved away after it was
+        `read_held` returns the batches in the table. It is called only if the table must tell. `last_seen_place` is
+        the highest place in the order of arrival that the sensor has passed. No older batch must become the whole table
+        because the newest one waits, as for a file that is set aside, or because its files were moved away after it was
         ingested.
         """
         if raw.schema_mode is not SchemaMode.OVERWRITE:
@@ -195,7 +195,7 @@ class Landing:
             return ()
         newest = self.ready[-1]
         # A batch in the table came from the folder before, so the sensor has passed it.
-        is_newest_ever = passed is not None and newest.order >= passed
+        is_newest_ever = last_seen_place is not None and newest.order >= last_seen_place
         waits = bool(self.waiting) and self.waiting[-1].order > newest.order
         if is_newest_ever and not waits:
             return (newest,)

@@ -113,13 +113,13 @@ def _decide(
     ready = landing.ready[-1:] if is_whole_table else landing.ready
     ready = batches_to_decide(ready, known, None if compares_all else cursor.watermark, _originals(failed))
     if ready and is_whole_table:
-        passed = cursor.watermark.place if cursor.watermark else None
-        ready = landing.wanted(raw, known, lambda: table.history.held, passed)
+        last_seen_place = cursor.watermark.place if cursor.watermark else None
+        ready = landing.wanted(raw, known, lambda: table.history.held, last_seen_place)
     compared = batches_to_compare(ready, known, None)
     history = table.history if compared or _may_be_in_table(ready, known, table) else BatchHistory()
-    found = _Compared({}, {}, ())
+    found = _Findings({}, {}, ())
     if compared:
-        comparison = _Comparison(instance, names, raw, known, now, history)
+        comparison = _HistoryComparison(instance, names, raw, known, now, history)
         found = comparison.compare(compared, failed, running if compares_all else None)
     tick = plan_tick(
         ready,
@@ -147,8 +147,8 @@ def _may_be_in_table(ready: Sequence[LandedBatch], known: Sequence[str], table: 
 
 
 @dataclass(frozen=True)
-class _Compared:
-    """What a comparison finds: `again` and `rewritten` are as `batches_to_ask_again` returns them.
+class _Findings:
+    """What `_HistoryComparison` finds: `again` and `rewritten` are as `batches_to_ask_again` returns them.
 
     `cancelled` are batches that are left alone because a run of them was cancelled, and that no observation tells of.
     """
@@ -159,7 +159,7 @@ class _Compared:
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class _HistoryComparison:
     """Compares known batches with the table's history, with their runs, and with observations.
 
     `known` are Dagster's partitions in its order.
@@ -174,7 +174,7 @@ class _Comparison:
 
     def compare(
         self, compared: Sequence[LandedBatch], failed: Mapping[str, FailedRuns], running: set[str] | None
-    ) -> _Compared:
+    ) -> _Findings:
         """Compare all known batches, or some of them: then `running` is None, and `failed` are those of the last day.
 
         The other runs are read only if a run would be asked for.
@@ -225,7 +225,7 @@ class _Comparison:
         again |= dict.fromkeys(without_run.keys() - failed.keys() - left_alone, f"no run at {now:%Y-%m-%dT%H}")
         observed = {*refused.reasons, *refused.cancelled}
         cancelled = [batch for key, batch in given_up.items() if ended[key].was_cancelled and key not in observed]
-        return _Compared(again, rewritten, cancelled)
+        return _Findings(again, rewritten, cancelled)
 
     def _asked_for(self, landed: Sequence[LandedBatch]) -> list[tuple[LandedBatch, LandedBatch]]:
         """Pair each landed batch that a run would be asked for with the batch that the run would ingest."""

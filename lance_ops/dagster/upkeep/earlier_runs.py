@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lance_ops.core.records import dataclass
-from lance_ops.dagster.runs import awaits_retry, wait_after
+from lance_ops.dagster.runs import awaits_retry, wait_before_retry
 
 __all__ = ["EarlierRuns"]
 
@@ -59,7 +59,7 @@ class EarlierRuns:
             return f"{self.debt_key}: {run} was cancelled; start {newest.job_name} by hand, or wait for another version"
         if _has_failed(self.records[0]) and awaits_retry(instance, newest, ended, now):
             return f"{self.debt_key}: {run} failed, and Dagster may retry it"
-        again = ended + wait_after(sum(map(_has_failed, self.records)))
+        again = ended + wait_before_retry(sum(map(_has_failed, self.records)))
         if _has_failed(self.records[0]) and now < again:
             return (
                 f"{self.debt_key}: {run} failed; the sensor asks for it again after {again.astimezone(UTC):%H:%M} UTC"

@@ -10,7 +10,7 @@ import dagster as dg
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.head import observations_of_head
-from lance_ops.dagster.runs import wait_after
+from lance_ops.dagster.runs import wait_before_retry
 
 __all__ = ["FRUITLESS", "OUTCOMES", "SPENT_BYTES", "allowance", "fruitless_steps", "resting_steps"]
 
@@ -71,7 +71,7 @@ def resting_steps(
     return tuple(
         step
         for step, newest in failed.items()
-        if newest.version < version and now < newest.at + wait_after(len(newest.works))
+        if newest.version < version and now < newest.at + wait_before_retry(len(newest.works))
     )
 
 

@@ -41,11 +41,11 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import Manifest
 from lance_ops.transactions import (
     CommittedVersion,
+    dataset_replaced_error,
     decode_version,
     is_in_history,
     is_same_dataset,
     may_have_token,
-    other_dataset,
     read_manifest,
     save_token,
     token_of,
@@ -139,7 +139,7 @@ def check_same_dataset(snapshot: Snapshot) -> None:
             raise DatasetNotFound(f"no Lance dataset at {snapshot.uri}") from None
         is_same = latest > snapshot.version
     if not is_same:
-        raise other_dataset(store, "this clean-up")
+        raise dataset_replaced_error(store, "this clean-up")
 
 
 def _protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> HeldVersions:

@@ -157,10 +157,10 @@ def execute(task: VerificationTask) -> Checked:
 
 def _check(task: VerificationTask, snapshot: Snapshot, found: FindingCollector) -> list[SharedRowId]:
     match task:
-        case FragmentsTask(_, positions, decode, _, leaves_rows):
+        case FragmentsTask(_, positions, decode, _, skip_rows):
             for position in positions:
                 fragment = snapshot.manifest.fragments[position]
-                check_fragment(snapshot, fragment, found, decode=decode, leaves_rows=leaves_rows)
+                check_fragment(snapshot, fragment, found, decode=decode, skip_rows=skip_rows)
         case RowsTask(_, position, start, stop):
             check_rows(snapshot, snapshot.manifest.fragments[position], start, stop, found)
         case IndexTask(_, uuid, decode):

@@ -82,7 +82,7 @@ class VerificationOptions:
 class FragmentsTask:
     """Check fragments, by their positions in the manifest: a damaged manifest may have two of one id.
 
-    With `leaves_rows`, other tasks decode the rows.
+    With `skip_rows`, this task does not decode the rows: other tasks do.
     """
 
     what: ClassVar[str] = "data files, deletion files and rows of fragments"
@@ -90,7 +90,7 @@ class FragmentsTask:
     positions: tuple[int, ...]
     decode: bool
     size_bytes: int
-    leaves_rows: bool = False
+    skip_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def _tasks_of(
     yield from _fragment_tasks(reference, (each for each in new if each[0] not in cut), options)
     for at, fragment in (each for each in new if each[0] in cut):
         size = _fragment_bytes(fragment)
-        yield FragmentsTask(reference, (at,), options.decode, size, leaves_rows=True)
+        yield FragmentsTask(reference, (at,), options.decode, size, skip_rows=True)
         for start, stop in cut[at]:
             yield RowsTask(reference, at, start, stop, size * (stop - start) // fragment.physical_rows)
     for index in snapshot.manifest.indices:

@@ -16,7 +16,8 @@ __all__ = [
     "BlobHandling",
     "ParseText",
     "check_blob_handling",
-    "known_options",
+    "known_options_hint",
+    "option_name_and_spelling",
     "parse_blob_handling",
     "parse_file_version",
     "parse_flag",
@@ -25,8 +26,7 @@ __all__ = [
     "parse_number",
     "parse_schema_mode",
     "plain_text",
-    "resembling",
-    "spelled_name",
+    "similar_option",
 ]
 
 BlobHandling = Literal["all_binary", "blobs_descriptions"]
@@ -59,7 +59,7 @@ _RESEMBLES = 0.75
 """How alike a key must be to an option, as difflib measures it, to be taken for a misspelt one."""
 
 
-def spelled_name(key: str) -> tuple[str, str]:
+def option_name_and_spelling(key: str) -> tuple[str, str]:
     """Return the name of an option by its key, and how the user may have spelled it.
 
     Spark converts keys to lower case, and has names of its own for some options.
@@ -68,14 +68,14 @@ def spelled_name(key: str) -> tuple[str, str]:
     return _SPARKS_NAMES.get(shown, key.lower()), shown
 
 
-def known_options(name: str, known: Collection[str]) -> str:
+def known_options_hint(name: str, known: Collection[str]) -> str:
     """Return the options that there are, after the one that the user may have meant."""
     meant = _NEAREST.get(name) or _nearest(name, known)
     hint = f"did you mean {meant!r}? The" if meant else "the"
     return f"{hint} options are {', '.join(sorted(known))}"
 
 
-def resembling(name: str, known: Collection[str]) -> str | None:
+def similar_option(name: str, known: Collection[str]) -> str | None:
     """Return the option that a name resembles so much that it may be a misspelt one, or None."""
     return _nearest(name, known, _RESEMBLES)
 

@@ -64,7 +64,8 @@ from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
 from lance_ops.snapshot import Snapshot, snapshot_as_of
 from lance_ops.spark.data_source.option_texts import (
     ParseText,
-    known_options,
+    known_options_hint,
+    option_name_and_spelling,
     parse_blob_handling,
     parse_file_version,
     parse_flag,
@@ -73,8 +74,7 @@ from lance_ops.spark.data_source.option_texts import (
     parse_number,
     parse_schema_mode,
     plain_text,
-    resembling,
-    spelled_name,
+    similar_option,
 )
 from lance_ops.spark.translation import FRAGMENT_ID, CaseRule, is_hint
 from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
@@ -170,7 +170,7 @@ class SourceOptions:
         config: dict[str, str] = {}
         given: dict[str, str] = {}
         for key, text in options.items():
-            name, shown = spelled_name(key)
+            name, shown = option_name_and_spelling(key)
             if name.startswith(_CONFIG) and not is_hint(name):
                 config[key[len(_CONFIG) :]] = text  # keys of a configuration that differ in case are two
                 continue
@@ -186,7 +186,7 @@ class SourceOptions:
             elif name in _PARSERS:
                 values[name] = _PARSERS[name](shown, text)
             else:
-                raise InvalidInput(f"format('lance') has no option {key!r}: {known_options(name, _PARSERS)}")
+                raise InvalidInput(f"format('lance') has no option {key!r}: {known_options_hint(name, _PARSERS)}")
         if not values.get("path"):
             raise InvalidInput(
                 "format('lance') needs the dataset's path: .load(path), .save(path) or option 'path'. A table of "
@@ -299,11 +299,11 @@ def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
     for_writing = {*_PARSERS, "storage_options"} - {*_FOR_READING}
     options = {}
     for key, value in properties.items():
-        name, _ = spelled_name(key)
+        name, _ = option_name_and_spelling(key)
         if name in _PARSERS or name.startswith((_STORAGE, _CONFIG)) or is_hint(name):
             options[key] = value
             continue
-        near = resembling(name, for_writing)
+        near = similar_option(name, for_writing)
         if near or any(hint in name[1:] for hint in _HINTS):
             meant = f"did you mean {near!r}?" if near else "it resembles a hint on a column's type."
             raise InvalidInput(

@@ -12,7 +12,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 if TYPE_CHECKING:
     from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
     from lance_ops.spark.running.cluster_settings import settings_of
-    from lance_ops.spark.running.cluster_size import known_slots, slots_of, task_slots
+    from lance_ops.spark.running.cluster_size import expected_slots, slots_if_known, wait_for_slots
     from lance_ops.spark.running.frame_job import FrameJob, task_slots_by_query
     from lance_ops.spark.running.row_job import map_rows
     from lance_ops.spark.running.spark_job import SparkJob
@@ -24,15 +24,15 @@ __all__ = [
     "Reported",
     "SparkJob",
     "WorkerTasks",
-    "known_slots",
+    "expected_slots",
     "map_rows",
     "max_attempts",
     "outcomes_or_raise",
     "remove_files",
     "settings_of",
-    "slots_of",
-    "task_slots",
+    "slots_if_known",
     "task_slots_by_query",
+    "wait_for_slots",
 ]
 
 _MODULES = {
@@ -41,15 +41,15 @@ _MODULES = {
     "Reported": "attempts",
     "SparkJob": "spark_job",
     "WorkerTasks": "worker_tasks",
-    "known_slots": "cluster_size",
+    "expected_slots": "cluster_size",
     "map_rows": "row_job",
     "max_attempts": "attempts",
     "outcomes_or_raise": "attempts",
     "remove_files": "attempts",
     "settings_of": "cluster_settings",
-    "slots_of": "cluster_size",
-    "task_slots": "cluster_size",
+    "slots_if_known": "cluster_size",
     "task_slots_by_query": "frame_job",
+    "wait_for_slots": "cluster_size",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

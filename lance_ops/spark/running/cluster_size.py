@@ -8,10 +8,10 @@ import time
 from pyspark.sql import SparkSession
 
 from lance_ops.spark.running.cluster_settings import Settings, settings_of
-from lance_ops.spark.running.present_slots import present_slots
+from lance_ops.spark.running.slots_at_present import slots_at_present
 from lance_ops.spark.running.spark_job import SparkJob
 
-__all__ = ["known_slots", "slots_of", "task_slots"]
+__all__ = ["expected_slots", "slots_if_known", "wait_for_slots"]
 
 _UNLIMITED = 2**31 - 1  # what Spark takes a missing maximum for
 _ELASTIC_SLOTS = 256
@@ -21,29 +21,29 @@ _SECONDS_BETWEEN_EXECUTORS = 1.0
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*")
 
 
-def slots_of(session: SparkSession) -> int:
-    """Return how many tasks the cluster of a session with a context runs at once, as `task_slots` does.
+def wait_for_slots(session: SparkSession) -> int:
+    """Return how many tasks the cluster of a session with a context runs at once, as `expected_slots` does.
 
     If no setting tells, and no executor has registered yet, wait for the first one, and for those that follow within a
     second of each other. Only a cluster whose executors come later than its session is in this state, such as one with
     a standalone master; with dynamic allocation the settings tell.
     """
-    known = known_slots(session)
+    known = slots_if_known(session)
     if known is None:
         SparkJob(session, "lance: wait for an executor").run(session.range(1).count, lambda: None)
-        known, before = known_slots(session), None
+        known, before = slots_if_known(session), None
         while known != before:
             time.sleep(_SECONDS_BETWEEN_EXECUTORS)
-            known, before = known_slots(session), known
+            known, before = slots_if_known(session), known
     return known or 1
 
 
-def known_slots(session: SparkSession) -> int | None:
-    """Return what `slots_of` does, or None where it would wait for an executor."""
-    return task_slots(present_slots(session), settings_of(session)) or None
+def slots_if_known(session: SparkSession) -> int | None:
+    """Return what `wait_for_slots` does, or None where it would wait for an executor."""
+    return expected_slots(slots_at_present(session), settings_of(session)) or None
 
 
-def task_slots(present: int, settings: Settings) -> int:
+def expected_slots(present: int, settings: Settings) -> int:
     """Return how many tasks the cluster runs at once now, or once it has all executors that it may ask for.
 
     `present` is how many it runs at once at present. With dynamic allocation, an idle application has few executors.

@@ -27,7 +27,7 @@ from pyspark.sql.functions import spark_partition_id
 from lance_ops.core.arrow import scalar
 from lance_ops.core.records import dataclass
 from lance_ops.spark.running.cluster_settings import seconds_until_workers_end, settings_of
-from lance_ops.spark.running.cluster_size import task_slots
+from lance_ops.spark.running.cluster_size import expected_slots
 from lance_ops.spark.session_kind import lacks_context
 
 __all__ = ["FrameJob", "task_slots_by_query"]
@@ -104,13 +104,13 @@ class FrameJob:
 
 
 def task_slots_by_query(session: SparkSession) -> int:
-    """Return how many tasks the cluster of a session without a context runs at once, as `task_slots` does.
+    """Return how many tasks the cluster of a session without a context runs at once, as `expected_slots` does.
 
     Without a number of partitions, Spark cuts a range into as many as the cluster has cores at present, or as
     `spark.default.parallelism` says. That number counts only if no other setting tells the cores.
     """
     settings = settings_of(session)
-    stated = task_slots(0, settings)
+    stated = expected_slots(0, settings)
     if stated and settings("spark.default.parallelism"):
         return stated
     present = session.range(4096).select(spark_partition_id()).distinct().count()

@@ -25,7 +25,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.runners import InThreads, Job, JobProgress, ReportProgress
 from lance_ops.spark.running.attempts import Attempts, Reported, max_attempts, outcomes_or_raise, remove_files
 from lance_ops.spark.running.cluster_settings import settings_of
-from lance_ops.spark.running.cluster_size import slots_of
+from lance_ops.spark.running.cluster_size import wait_for_slots
 from lance_ops.spark.running.frame_job import FrameJob, task_slots_by_query
 from lance_ops.spark.running.group_dealing import deal
 from lance_ops.spark.running.spark_job import SparkJob
@@ -58,7 +58,7 @@ class WorkerTasks:
         check_is_running(self.session)
         if lacks_context(self.session):
             return task_slots_by_query(self.session)
-        return slots_of(self.session)
+        return wait_for_slots(self.session)
 
     def map(
         self,
@@ -93,7 +93,7 @@ class WorkerTasks:
     def _run_rdd(self, function: Callable[[T], R], tasks: Sequence[T], job: Job | None, token: str) -> list[Reported]:
         context, begin, settings = self.session.sparkContext, time.monotonic(), settings_of(self.session)
         weights = job.weights if job else ()
-        num_groups = self._num_groups(slots_of(self.session), job)
+        num_groups = self._num_groups(wait_for_slots(self.session), job)
         groups = _weighed_groups(tasks, num_groups, weights)
         num_done, done_weight = context.accumulator(0), context.accumulator(0)
         worker = _Worker(Attempts(function, max_attempts(settings), token), _Done(num_done, done_weight))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.transactions.committing.before_commit import other_dataset
+    from lance_ops.transactions.committing.before_commit import dataset_replaced_error
     from lance_ops.transactions.committing.clone_commit import commit_clone
     from lance_ops.transactions.committing.commit_loop import MAX_RETRIES, commit
     from lance_ops.transactions.committing.commit_result import CommitResult
@@ -21,7 +21,7 @@ __all__ = [
     "commit_clone",
     "commit_detached",
     "commit_past_unreadable",
-    "other_dataset",
+    "dataset_replaced_error",
     "restore_as_next_version",
 ]
 
@@ -32,7 +32,7 @@ _MODULES = {
     "commit_clone": "clone_commit",
     "commit_detached": "detached_commit",
     "commit_past_unreadable": "recovery_commit",
-    "other_dataset": "before_commit",
+    "dataset_replaced_error": "before_commit",
     "restore_as_next_version": "recovery_commit",
 }
 

@@ -20,7 +20,7 @@ from lance_ops.core.errors import (
 from lance_ops.store import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed import descends_from, read_manifest, read_version, was_made_in_same_dataset
-from lance_ops.transactions.committing.before_commit import other_dataset
+from lance_ops.transactions.committing.before_commit import dataset_replaced_error
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = [
@@ -117,7 +117,7 @@ def check_made_in_same_dataset(
     if not _withdraw(store, committer, made):
         reason = "the dataset was removed during the commit, and our version is in another one created in its place"
         raise CommitStateUnknown(transaction.uuid, made.version, reason)
-    raise other_dataset(store, transaction.operation.name)
+    raise dataset_replaced_error(store, transaction.operation.name)
 
 
 def _withdraw(store: Store, committer: Committer, made: Manifest) -> bool:

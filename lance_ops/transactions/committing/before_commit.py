@@ -18,7 +18,7 @@ from lance_ops.transactions.committed import is_same_dataset, read_manifest, sha
 from lance_ops.transactions.next_version import NO_TABLE
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["check_has_next", "check_same_dataset", "other_dataset", "planned_manifest"]
+__all__ = ["check_has_next", "check_same_dataset", "dataset_replaced_error", "planned_manifest"]
 
 
 def planned_manifest(
@@ -56,7 +56,7 @@ def check_same_dataset(
         if planned.version < newest.version and share_data_file(planned, newest):
             return  # clean-up removed it after the versions behind it were read
         raise _planned_version_is_gone(store, transaction, committer.latest()) from error
-    raise other_dataset(store, transaction.operation.name)
+    raise dataset_replaced_error(store, transaction.operation.name)
 
 
 def check_has_next(store: Store, newest: Manifest) -> None:
@@ -68,7 +68,7 @@ def check_has_next(store: Store, newest: Manifest) -> None:
         )
 
 
-def other_dataset(store: Store, work: str) -> IncompatibleTransaction:
+def dataset_replaced_error(store: Store, work: str) -> IncompatibleTransaction:
     """Return the error for a dataset that was removed, and replaced by another one under its name."""
     return IncompatibleTransaction(
         f"{store.uri}: the dataset that {work} was planned on was removed, and another one was created in its place: "
@@ -80,7 +80,7 @@ def _planned_version_is_gone(store: Store, transaction: Transaction, latest: int
     if not latest:
         return DatasetNotFound(f"no Lance dataset at {store.uri}")
     if transaction.read_version > latest:  # clean-up keeps the newest version
-        return other_dataset(store, transaction.operation.name)
+        return dataset_replaced_error(store, transaction.operation.name)
     return RetryableConflict(
         f"{store.uri}: version {transaction.read_version}, which {transaction.operation.name} was planned on, was "
         "cleaned up: plan it again on the newest version"

@@ -23,8 +23,8 @@ from lance_ops.table import Fragment
 
 __all__ = ["Part", "TaskSizes", "cut_into_parts", "first_addresses"]
 
-_LARGE_PART = 2
-"""A fragment is cut into parts that are each worth this many usual ones, if it is worth several such parts."""
+_LARGE_PART_FACTOR = 2
+"""Each part that a fragment is cut into may be this many times as large as `TaskSizes` says; see `Part.cut`."""
 
 _MOST_PARTS = 1 << 13
 """A side has at most about twice as many parts. What the steps exchange grows with the parts times the buckets."""
@@ -88,7 +88,7 @@ class Part:
     def cut(self, sizes: TaskSizes) -> list[Part]:
         """Cut a part of one whole fragment into large parts, if it is worth several."""
         worth = max(self.num_rows // sizes.rows_per_part, self.size_bytes // sizes.bytes_per_part)
-        num_parts = min(worth // _LARGE_PART, self.num_rows)
+        num_parts = min(worth // _LARGE_PART_FACTOR, self.num_rows)
         if num_parts <= 1:
             return [self]
         ends = [self.num_rows * number // num_parts for number in range(num_parts + 1)]

@@ -19,10 +19,10 @@ import pyarrow.types as pt
 from lance_ops.maintenance.ingest.decoding.csv_bytes import WatchedCsv
 from lance_ops.maintenance.ingest.decoding.csv_rows import (
     check_quotes,
-    line_where,
+    delimiter_hint,
+    line_prefix_where,
     other_delimiter,
     read_header,
-    set_delimiter,
 )
 from lance_ops.maintenance.ingest.decoding.requests import (
     BLOCK_BYTES,
@@ -318,9 +318,9 @@ def _refuse(error: pa.ArrowInvalid, source: RawSource, request: RawRequest, name
     if cell is not None:
         raise _bad_cell(source, text, names, int(cell[1]), cell[2], error) from error
     if row is not None:
-        line = line_where(source, text, lambda cells: len(cells) != int(row[1]))
+        line = line_prefix_where(source, text, lambda cells: len(cells) != int(row[1]))
         other = other_delimiter(names, text)
-        hint = f": {set_delimiter(other)}" if other else ""
+        hint = f": {delimiter_hint(other)}" if other else ""
         wanted = f"the header has {row[1]}" if text.header else f"the first row has {row[1]}"
         if request.names is not None:
             wanted = f"{row[1]} names are declared"
@@ -340,7 +340,7 @@ def _bad_cell(
             return any("\udc80" <= character <= "\udcff" for character in cells[at])
         return cells[at] == value or cells[at].strip() == value.strip()
 
-    line = line_where(source, text, is_bad)
+    line = line_prefix_where(source, text, is_bad)
     name = names[at] if at < len(names) else f"#{at + 1}"
     if value is None:
         return DecodingRefused(f"{line}column {name!r}: {NO_UTF8}")

@@ -21,7 +21,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     check_count,
 )
 
-__all__ = ["check_quotes", "distinct_names", "line_where", "other_delimiter", "read_header", "set_delimiter"]
+__all__ = ["check_quotes", "delimiter_hint", "distinct_names", "line_prefix_where", "other_delimiter", "read_header"]
 
 _DELIMITERS = ",;\t|"
 _STEP_BYTES = 16 * 1024**2
@@ -94,7 +94,8 @@ def other_delimiter(names: Sequence[str], text: TextReading) -> str:
     return max((sign for sign in _DELIMITERS if sign != text.delimiter and sign in only), key=only.count, default="")
 
 
-def set_delimiter(sign: str) -> str:
+def delimiter_hint(sign: str) -> str:
+    """Return the part of an error that says how to set this delimiter."""
     return f"set the delimiter {sign!r} (raw.text.delimiter, or --delimiter)"
 
 
@@ -111,14 +112,15 @@ def _check_delimiter(start: str, text: TextReading, names: Sequence[str], num_ro
         rows = [_first_rows(start, each, num_rows + _ROWS_OF_PROOF)[num_rows - 1 :] for each in (text, by_other)]
         num_cells, num_parts = ({len(cells) for cells in of_rows if cells} for of_rows in rows)
         if num_cells == {1} and len(num_parts) == 1 and num_parts != {1}:
-            raise DecodingRefused(f"its header is one column, {names[0]!r}: {set_delimiter(other)}, or quote the name")
+            raise DecodingRefused(f"its header is one column, {names[0]!r}: {delimiter_hint(other)}, or quote the name")
 
 
 def _first_rows(start: str, text: TextReading, num_rows: int) -> list[list[str]]:
     return list(islice(_rows(_after_skipped(io.StringIO(start, newline=""), text), text, BLOCK_BYTES), num_rows))
 
 
-def line_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]], bool]) -> str:
+def line_prefix_where(source: RawSource, text: TextReading, is_bad: Callable[[list[str]], bool]) -> str:
+    """Return the start of an error, `line N: `, for the first line with bad cells; an empty text if there is none."""
     for number, cells in _lines(source, text, skip_header=text.header):
         if is_bad(cells):
             return f"line {number}: "

@@ -28,7 +28,6 @@ from lance_ops.maintenance.ingest.decoding.csv_files import decode_csv
 from lance_ops.maintenance.ingest.decoding.json_bytes import JsonSource
 from lance_ops.maintenance.ingest.decoding.json_files import decode_json
 from lance_ops.maintenance.ingest.decoding.orc_moments import check_moments
-from lance_ops.maintenance.ingest.decoding.plain_bytes import plain_bytes
 from lance_ops.maintenance.ingest.decoding.requests import (
     BLOCK_BYTES,
     MACHINE,
@@ -41,6 +40,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     check_schema,
     lacks_resources,
 )
+from lance_ops.maintenance.ingest.decoding.unshared_bytes import unshared_bytes
 
 __all__ = ["OUT_OF_MEMORY", "Decoded", "decode", "main", "request_line"]
 
@@ -97,7 +97,7 @@ def _counted(batches: Iterable[pa.RecordBatch], allowed_bytes: int, limits: RawL
             if num_rows > limits.rows:
                 raise DecodingRefused(f"it has more than {limits.rows:,} rows", "rows")
             for part in _parts(batch):
-                size_bytes += plain_bytes(part)
+                size_bytes += unshared_bytes(part)
                 if size_bytes > allowed_bytes:
                     raise DecodingRefused(f"its rows have more than {allowed_bytes:,} bytes when decoded", "expansion")
                 yield part
@@ -108,7 +108,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     pending = [batch]
     while pending:
         part = pending.pop()
-        if part.num_rows > 1 and plain_bytes(part) > 2 * _BATCH_BYTES:
+        if part.num_rows > 1 and unshared_bytes(part) > 2 * _BATCH_BYTES:
             half = part.num_rows // 2
             pending += [part.slice(half), part.slice(0, half)]
         else:

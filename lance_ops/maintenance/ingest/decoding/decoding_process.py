@@ -34,9 +34,9 @@ from lance_ops.maintenance.ingest.decoding import (
     json_files,
     json_names,
     orc_moments,
-    plain_bytes,
     requests,
     text_values,
+    unshared_bytes,
 )
 from lance_ops.maintenance.ingest.decoding.decoder import OUT_OF_MEMORY, request_line
 from lance_ops.maintenance.ingest.decoding.requests import (
@@ -60,7 +60,7 @@ DECODING_MODULES = (
     json_names,
     json_files,
     orc_moments,
-    plain_bytes,
+    unshared_bytes,
     decoder,
 )
 """What the process runs: each module stands behind those that it imports, and the last one has the entry."""

@@ -28,7 +28,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["JsonSource", "broken_line", "check_json", "line_where", "parsed_lines"]
+__all__ = ["JsonSource", "broken_line", "check_json", "first_fault", "parsed_lines"]
 
 _MAX_BLOCK_CELLS = 16 * 1024**2  # Arrow makes a cell for each column that a row of its block lacks
 _SHOWN = 100
@@ -137,8 +137,8 @@ def _text_of(key: bytes) -> str:
         return ""
 
 
-def line_where(source: RawSource, fault: Callable[[object], str]) -> str:
-    """Return the line and fault of the first row that has one."""
+def first_fault(source: RawSource, fault: Callable[[object], str]) -> str:
+    """Return the first fault of a row, after its line; an empty text if no row has one."""
     for number, value in parsed_lines(source):
         if found := fault(value):
             return f"line {number}: {found}"
@@ -206,7 +206,7 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
 _STRICT_JSON = json.JSONDecoder(object_pairs_hook=_refuse_repeated)
 
 
-def _no_row(value: object) -> str:
+def _no_row_message(value: object) -> str:
     return "" if isinstance(value, dict) else f"{json.dumps(value)[:_SHOWN]} is no row: each row is an object of fields"
 
 
@@ -294,7 +294,9 @@ def check_json(
                 raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
             is_outside = np.repeat(np.append(first_depth, depths) <= 0, lengths)  # a surplus } makes it negative
             if not _BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all():
-                raise DecodingRefused(line_where(source, _no_row) or "it has text between its rows, which are objects")
+                raise DecodingRefused(
+                    first_fault(source, _no_row_message) or "it has text between its rows, which are objects"
+                )
             if window_bytes >= block_bytes:
                 num_rows = window_bytes = 0
             num_rows, window_bytes = num_rows + int(np.count_nonzero(depths == 0)), window_bytes + len(block)

@@ -19,10 +19,15 @@ from lance_ops.maintenance.ingest.decoding.json_bytes import (
     JsonSource,
     broken_line,
     check_json,
-    line_where,
+    first_fault,
     parsed_lines,
 )
-from lance_ops.maintenance.ingest.decoding.json_names import as_spelled, fields_of, names_at_any_depth, unknown_field
+from lance_ops.maintenance.ingest.decoding.json_names import (
+    as_spelled,
+    fields_of,
+    names_at_any_depth,
+    unknown_field_message,
+)
 from lance_ops.maintenance.ingest.decoding.requests import (
     DecodingRefused,
     RawLimits,
@@ -166,10 +171,10 @@ def _named(
         yield from batches
     except pa.ArrowInvalid as error:
         if "unexpected field" in str(error):
-            where = line_where(source, lambda row: unknown_field(row, pa.struct(schema), request))
+            where = first_fault(source, lambda row: unknown_field_message(row, pa.struct(schema), request))
             raise DecodingRefused(where or broken_line(source) or "it has a field that is not in the table") from error
         text = bad_text(error)
-        where = line_where(source, lambda row: json_misfit(row, pa.struct(schema), pa.struct(wanted), text))
+        where = first_fault(source, lambda row: json_misfit(row, pa.struct(schema), pa.struct(wanted), text))
         if not (where or (where := broken_line(source))):
             raise
         raise DecodingRefused(where) from error

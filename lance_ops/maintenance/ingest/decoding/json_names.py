@@ -14,7 +14,7 @@ from lance_ops.maintenance.ingest.decoding.json_bytes import parsed_lines
 from lance_ops.maintenance.ingest.decoding.requests import BLOCK_BYTES, DecodingRefused, RawRequest, RawSource
 from lance_ops.maintenance.ingest.decoding.text_values import is_list
 
-__all__ = ["as_spelled", "fields_of", "names_at_any_depth", "unknown_field"]
+__all__ = ["as_spelled", "fields_of", "names_at_any_depth", "unknown_field_message"]
 
 
 def as_spelled(source: RawSource, lead: pa.Schema, names: Mapping[bytes, str]) -> pa.Schema:
@@ -89,7 +89,7 @@ def fields_of(kind: pa.DataType) -> list[pa.Field]:
     return [kind.field(at) for at in range(kind.num_fields)]
 
 
-def unknown_field(row: object, kind: pa.DataType, request: RawRequest) -> str:
+def unknown_field_message(row: object, kind: pa.DataType, request: RawRequest) -> str:
     """Return the first field that a row has and the type lacks, with what to do; or an empty text.
 
     Without a lead a field is unknown if no row of the first block has it, because then it has no type yet.

@@ -24,7 +24,7 @@ def check_moments(source: RawSource, file: pa.orc.ORCFile) -> None:
         for moments in _messages_in(statistics, _TIMESTAMPS):
             for number, value in _protobuf_fields(moments):
                 milliseconds = (value >> 1) ^ -(value & 1) if number in _BOUNDS and isinstance(value, int) else 0
-                if abs(milliseconds) >= _NANOSECONDS_IN_MILLISECONDS:
+                if abs(milliseconds) >= _MAX_INT64_NANOSECONDS_AS_MS:
                     raise DecodingRefused(
                         "it has a moment before 1677 or after 2262, which is not read of ORC; write it as Parquet"
                     )
@@ -33,7 +33,7 @@ def check_moments(source: RawSource, file: pa.orc.ORCFile) -> None:
 _STATISTICS, _TIMESTAMPS, _BOUNDS = 7, 9, (1, 2, 3, 4)
 """Fields of ORC's messages: those of a footer for each column, those of timestamps in it, and their bounds there."""
 
-_NANOSECONDS_IN_MILLISECONDS = 2**63 // 10**6
+_MAX_INT64_NANOSECONDS_AS_MS = 2**63 // 10**6
 
 
 def _decompressed(data: bytes, file: pa.orc.ORCFile) -> bytes:

@@ -51,12 +51,12 @@ def check_data_file(
     found: FindingCollector,
     *,
     decode: bool,
-    leaves_rows: bool,
+    skip_rows: bool,
 ) -> None:
     """Compare an open file with its manifest entry and locate its blobs; with `decode`, read every page and sidecar.
 
     Columns that the snapshot's schema does not show, because they were dropped or replaced, are not decoded. With
-    `leaves_rows`, only columns of blobs are.
+    `skip_rows`, only columns of blobs are.
     """
     stated = FileVersion.from_numbers(*file.numbers, where=reader.path)
     if reader.version is not stated:
@@ -72,7 +72,7 @@ def check_data_file(
     part, rows = snapshot.reader(replace(fragment, files=(file,))), range(fragment.physical_rows)
     sidecars = SidecarEnds(snapshot, file)
     for field in _columns_in(snapshot.schema, file):
-        if _has_blobs(field) or (decode and not leaves_rows):
+        if _has_blobs(field) or (decode and not skip_rows):
             _read_column(part, field, rows, location, BlobEnds(snapshot, file, field, sidecars), found)
     shown = {node.id for field in snapshot.schema.fields for node in field.walk()}
     sidecars.check(found, compare=decode, is_complete=shown.issuperset(file.fields))

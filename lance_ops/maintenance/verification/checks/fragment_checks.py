@@ -15,11 +15,11 @@ __all__ = ["check_fragment", "check_rows"]
 
 
 def check_fragment(
-    snapshot: Snapshot, fragment: Fragment, found: FindingCollector, *, decode: bool, leaves_rows: bool = False
+    snapshot: Snapshot, fragment: Fragment, found: FindingCollector, *, decode: bool, skip_rows: bool = False
 ) -> None:
     """Record where a fragment's files and rows contradict the manifest; with `decode`, read every page.
 
-    With `leaves_rows`, the pages are left to `check_rows`, except those of blobs.
+    With `skip_rows`, the pages are left to `check_rows`, except those of blobs.
     """
     found = found.of_fragment(fragment.id)
     opened = [(file, open_data_file(snapshot, file, found, checksums=decode)) for file in fragment.files]
@@ -30,7 +30,7 @@ def check_fragment(
     for file, reader in opened:
         if reader is not None:
             with found.errors_as(DamageKind.FILE_CONTENT, reader.path):
-                check_data_file(snapshot, fragment, file, reader, found, decode=decode, leaves_rows=leaves_rows)
+                check_data_file(snapshot, fragment, file, reader, found, decode=decode, skip_rows=skip_rows)
     if fragment.deletion_file is not None:
         _check_deletions(snapshot, fragment, fragment.deletion_file, found)
     _check_sequences(snapshot, fragment, found)

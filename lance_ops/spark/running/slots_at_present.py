@@ -10,10 +10,10 @@ from __future__ import annotations
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-__all__ = ["present_slots"]
+__all__ = ["slots_at_present"]
 
 
-def present_slots(session: SparkSession) -> int:
+def slots_at_present(session: SparkSession) -> int:
     """Return how many tasks run at once at present, 0 while no executor has registered; needs a session with a context.
 
     If this Spark does not have the method, return `defaultParallelism`.

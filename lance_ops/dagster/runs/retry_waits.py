@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-__all__ = ["wait_after"]
+__all__ = ["wait_before_retry"]
 
 _FIRST_WAIT = timedelta(minutes=5)
 _LONGEST_WAIT = timedelta(hours=6)
 
 
-def wait_after(num_failed: int) -> timedelta:
-    """Return how long to wait after so many failures: five minutes, and twice as long each time, up to six hours."""
+def wait_before_retry(num_failed: int) -> timedelta:
+    """Return how long to wait before the next attempt.
+
+    The wait is five minutes after the first failure. Each further failure doubles it, to at most six hours.
+    """
     wait = _FIRST_WAIT
     for _ in range(num_failed - 1):
         wait = min(2 * wait, _LONGEST_WAIT)

@@ -11,21 +11,21 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["plain_bytes"]
+__all__ = ["unshared_bytes"]
 
 
-def plain_bytes(batch: pa.RecordBatch) -> int:
+def unshared_bytes(batch: pa.RecordBatch) -> int:
     """Return about how many bytes a batch takes if no two values share bytes."""
-    return sum(map(_plain_bytes_of, batch.columns))
+    return sum(map(_unshared_bytes_of, batch.columns))
 
 
-def _plain_bytes_of(array: pa.Array) -> int:
+def _unshared_bytes_of(array: pa.Array) -> int:
     """Return about how many bytes an array's values take if no two share the items of a dictionary, a view or a run."""
     kind = array.type
     if not _shares(kind):
         return int(array.nbytes)
     if isinstance(kind, pa.BaseExtensionType):
-        return _plain_bytes_of(array.storage)
+        return _unshared_bytes_of(array.storage)
     if pa.types.is_dictionary(kind):
         return int(array.nbytes) + _repeated(array.dictionary, len(array))
     if pa.types.is_run_end_encoded(kind):
@@ -36,10 +36,10 @@ def _plain_bytes_of(array: pa.Array) -> int:
         return int(array.nbytes) + _repeated(array.values, pc.sum(pc.list_value_length(array)).as_py() or 0)
     if pa.types.is_map(kind):
         entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-        return _plain_bytes_of(pa.ListArray.from_arrays(array.offsets, entries))
+        return _unshared_bytes_of(pa.ListArray.from_arrays(array.offsets, entries))
     if pa.types.is_struct(kind):
-        return sum(map(_plain_bytes_of, array.flatten()))
-    return _plain_bytes_of(array.flatten()) if hasattr(array, "flatten") else int(array.nbytes)
+        return sum(map(_unshared_bytes_of, array.flatten()))
+    return _unshared_bytes_of(array.flatten()) if hasattr(array, "flatten") else int(array.nbytes)
 
 
 def _shares(kind: pa.DataType) -> bool:
