@@ -1,6 +1,6 @@
 """Find the moments at which the clocks of a time zone show given times.
 
-The process that decodes raw files runs the text of this module, too: see `maintenance/ingest/decoding`.
+The process that decodes raw files loads the source code of this module, too: see `maintenance/ingest/decoding`.
 """
 
 from __future__ import annotations

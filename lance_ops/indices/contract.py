@@ -2,8 +2,8 @@
 
 An index type is a frozen dataclass whose fields are its parameters; `ALL_INDEX_TYPES` holds one of each with the
 defaults. The files of an index are in a directory of their own, which is the root of the store given here. They never
-change: remap and merge write a new index into another directory. No write is synced: the commit that brings the index
-in syncs its files.
+change: remap and merge write a new index into another directory. Writes are not synced: the commit that adds the
+index to the manifest syncs its files.
 
 The metadata's fragment bitmap, not the files, says which fragments an index covers. The files may hold rows of other
 fragments, for example after the column was rewritten there. A loaded index neither returns nor copies such rows.

@@ -61,7 +61,7 @@ class IngestedBatch:
     """The token of a batch's content, the version that added its rows, and the first one that added any of the batch.
 
     The two versions differ if the batch was replaced. `committed_at` is when the version that added its rows was
-    committed. It is None if the history does not tell.
+    committed. It is None if the history does not state it.
     """
 
     token: str

@@ -157,7 +157,7 @@ def share_rows(
 def share_fragments(fragments: Sequence[Fragment]) -> list[tuple[int, ...]]:
     """Return the ids of the fragments for each task of a verb that writes a file, or a fragment, for each fragment.
 
-    A task has one fragment. Of more fragments than a plan may have tasks, neighbours share one.
+    A task has one fragment. If there are more fragments than a plan may have tasks, a task has several neighbours.
     """
     if len(fragments) <= _MAX_TASKS:
         return [(fragment.id,) for fragment in fragments]

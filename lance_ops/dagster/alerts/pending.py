@@ -74,7 +74,7 @@ class Told:
 
     @classmethod
     def from_cursor(cls, cursor: str | None, instance: dg.DagsterInstance, names: DatasetNames) -> Told:
-        """Return what a cursor says. Without one, failures and batches before now are skipped, and no red check is.
+        """Return what a cursor says. Without one, earlier failures and batches are not told, and red checks are.
 
         SQLite gives the highest ids again after somebody deletes a run or wipes an asset. A position above the newest
         record would skip what gets these ids next.

@@ -6,8 +6,8 @@ and one measurement answers all of them. Where the newest version does not open,
 others warn that they could not look.
 
 An evaluation of `batches_exactly_once` says which version it looked at, and which batches the table held there. In a
-run of the ingest job, the next one reads the versions since. It reads the whole history only if they do not prove that
-every recorded batch is there once. In other runs somebody asks about the table, so the whole history is read.
+run of the ingest job, the next evaluation reads only the versions since, if this one passed and these versions prove
+that no batch is there twice. In other runs somebody asks about the table, so the whole history is read.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -90,7 +90,7 @@ class BatchAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether the table holds every recorded batch, and no batch twice. A batch without a record is no failure."""
+        """Whether the table holds every recorded batch, and no batch twice. A batch may lack a record."""
         return not self.lost and not self.doubled
 
     @property

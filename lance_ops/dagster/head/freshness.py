@@ -2,7 +2,7 @@
 
 The metadata of the head's newest events says which version changed rows last, so only versions without an event are
 read. Time passes without a run: a sensor evaluates the check, and reports it when the newest recorded result differs.
-It does so, too, while the table's store refuses or is silent: rows that nobody can see do not keep the check green.
+While the table's store refuses or is silent, the sensor judges the last change that it saw.
 """
 
 # No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
@@ -37,7 +37,7 @@ FRESH = "fresh"
 """The name of the check."""
 
 _CLOCK_MARGIN = timedelta(seconds=CLOCK_MARGIN_SECONDS)
-"""How far a writer's clock may be ahead of this machine's. The age of a change further ahead is not known."""
+"""How far a writer's clock may be ahead of this machine's. A last change that is further ahead fails the check."""
 
 _EVENTS = 20
 """How many of the head's newest events are read: concurrent runs record their versions in any order."""

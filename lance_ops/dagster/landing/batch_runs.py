@@ -68,7 +68,7 @@ class FailedRuns:
 
     @property
     def asked_again_at(self) -> datetime:
-        """When the sensor asks for the same files again: the cause may last, and the attempts of a day are few."""
+        """When the sensor asks for the same files again. It waits, as the cause may last and a day has few attempts."""
         return self.ended + wait_before_retry(self.count)
 
     @property

@@ -5,13 +5,17 @@ watermark in the order of arrival. A known batch above it has changed, or the cu
 tells the two apart: it alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison,
 and never a row. So does a batch whose run failed: it is compared again, and asked for again if the table lacks it.
 
-A batch at or below the watermark is taken as handled, except every five minutes, when all batches are compared with the
-dataset's history. This finds files that landed or were rewritten with an older time, as copies that keep times do, also
-those of batches that were set aside before, and batches whose runs failed while the sensor was off. It finds batches
-whose partitions were deleted, and batches without any run, too: a daemon may die after it has added a tick's
-partitions, and a range of partitions tells its batches no more once its first or last partition is deleted. A run that
-nobody finds any more may have had the same run key, by which Dagster would skip the new one: the new run's key names
-the hour, too.
+A batch at or below the watermark counts as handled. But every five minutes, all batches are compared with the dataset's
+history. The comparison finds:
+
+- files that landed or were rewritten with an older time, as copies that keep times do, also of set-aside batches;
+- batches whose runs failed while the sensor was off;
+- batches whose partitions were deleted;
+- batches without any run. The daemon may have died after it had added a tick's partitions. Or their run asked for a
+  range of partitions whose first or last one was deleted, so that the range no longer says which batches it had.
+
+A run that is no longer found may have had the run key of the new one, and Dagster skips a run whose key it knows. So
+the new run's key names the hour, too.
 """
 
 from __future__ import annotations

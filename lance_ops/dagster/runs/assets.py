@@ -20,8 +20,8 @@ _planned_by_run: dict[str, frozenset[dg.AssetKey]] = {}
 def materializes_any(instance: dg.DagsterInstance, run: dg.DagsterRun, assets: Collection[dg.AssetKey]) -> bool:
     """Return whether a run was started to materialize any of these assets.
 
-    A run that a schedule, a sensor or the command line started of a job of assets names no selection, or an empty one.
-    For such a run the log is read, once: Dagster recorded there what the run planned to materialize.
+    If a schedule, a sensor or the command line started a job of assets, its run has no selection, or an empty one. For
+    such a run the log is read, once: Dagster recorded there what the run planned to materialize.
     """
     selected = run.asset_selection or _planned(instance, run)
     return not selected.isdisjoint(assets)

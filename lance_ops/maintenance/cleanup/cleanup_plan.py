@@ -10,9 +10,9 @@ other branches are not listed. A file that no version names belongs to a writer 
 it is removed only when it is older than `UNVERIFIED_AGE` by the store's clock. While a tagged or pinned version is
 missing, no file of the table is removed.
 
-A version that stays must have no feature that this release cannot write, since nobody could tell then which files it
-names: the plan is refused. A version that goes may have any. What it names in a way that this release does not know
-counts as a file that no version names, so it goes when it is old.
+The plan is refused if a kept version has a feature that this release cannot write: this release may not know all files
+that such a version names. A version to remove may have such a feature. If it names a file in a way that this release
+does not know, the file counts as one that no version names.
 
 Files under base paths outside the root are kept, as in the reference: they may belong to another table, and a manifest
 can name any file.
@@ -182,7 +182,7 @@ def _check_exist(snapshot: Snapshot, options: CleanupOptions, retained: Abstract
 class HeldVersions:
     """Versions that clean-up keeps at any age: those that `tags` name, the `pinned`, and the `branch_starts`.
 
-    A branch does not need the version that it began with: that version may have gone before, and is not missing then.
+    If the version that a branch began with no longer exists, it is not missing: the branch does not need it.
     """
 
     tags: Mapping[int, str]

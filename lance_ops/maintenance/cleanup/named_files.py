@@ -159,7 +159,7 @@ def _folders_beneath(root: str, manifest: Manifest, owner: str) -> _Folders:
 
     The process that wrote to another branch may have spelled the root in another way: by a symbolic link, by another
     mount, or relative to its own folder. So a base that is a dataset's root and is not found beneath this root counts
-    as this root. If it is none, at worst a file is kept whose name another dataset's file has, and names are unique.
+    as this root. If it is another dataset's root, a file here is kept if one there has its name; names are unique.
     """
     places: dict[int | None, str] = {None: owner} | {base.id: base.path for base in manifest.base_paths}
     found = {base: path_beneath(root, place) for base, place in places.items()}

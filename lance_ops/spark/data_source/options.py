@@ -110,9 +110,9 @@ _PARSE, _READS = "parse", "reads"
 
 
 def _option(parse: ParseText, *, default: Any = None, reads: bool = False) -> Any:
-    """Return the field of an option: what parses its text, and whether it is for reading, so that a write refuses it.
+    """Return the field of an option. `parse` returns the value of its text. A write refuses an option that `reads`.
 
-    A field that is made otherwise is set by no option of its name.
+    A field that this function does not make has no option of its name.
     """
     return field(default=default, metadata={_PARSE: parse, _READS: reads})
 

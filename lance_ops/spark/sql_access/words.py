@@ -100,8 +100,8 @@ def clocks_without_brackets(words: Sequence[Word]) -> list[str]:
 def without_line_comments(text: str) -> str:
     """Return a text with spaces in place of the comments that begin with `--`.
 
-    Such a comment ends at a carriage return, too, and goes on behind a backslash at the end of a line. Parsers of other
-    dialects know neither, and take the condition behind one for a comment.
+    A carriage return ends such a comment, too. After a backslash at the end of a line, the comment goes on in the next
+    line. Parsers of other dialects know neither rule, and take the condition after the comment for a part of it.
     """
     if "--" not in text:
         return text

@@ -24,7 +24,7 @@ from lance_ops.table import Fragment
 __all__ = ["Part", "TaskSizes", "cut_into_parts", "first_addresses"]
 
 _LARGE_PART_FACTOR = 2
-"""Each part that a fragment is cut into may be this many times as large as `TaskSizes` says; see `Part.cut`."""
+"""A fragment is cut into parts of at least this many times the limits of `TaskSizes`, and only into two or more."""
 
 _MOST_PARTS = 1 << 13
 """A side has at most about twice as many parts. What the steps exchange grows with the parts times the buckets."""

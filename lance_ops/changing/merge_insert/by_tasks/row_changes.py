@@ -49,7 +49,7 @@ _BLOBS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class DeletionTask:
-    """Pairs of some of the target's fragments; their left rows go."""
+    """Pairs of some of the target's fragments; the task deletes their left rows."""
 
     target: SnapshotReference
     pairs: tuple[Segment, ...]
@@ -67,7 +67,7 @@ class ColumnTask:
 
 @dataclass(frozen=True)
 class RowTask:
-    """A part of the source, of which to write updated and inserted rows, and its pairs."""
+    """A part of the source and its pairs; the task writes the part's updated and inserted rows."""
 
     target: SnapshotReference
     merge: BoundMerge

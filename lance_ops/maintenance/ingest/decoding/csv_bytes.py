@@ -1,8 +1,8 @@
 r"""Watch CSV's bytes while Arrow reads them, for what its parser accepts and a user does not mean.
 
-an odd number of quotes   one is not closed and swallows all rows behind it; or one is in a cell without quotes
-a quote behind \           other writers, such as Spark's, escape a quote in a cell so
-a number behind 0x        Arrow reads 0xFF as -1 into int8
+an odd number of quotes   one is not closed, and its cell takes all rows after it; or one is in a cell without quotes
+a quote after \            other writers, such as Spark's, escape a quote in a cell this way
+a number after 0x         Arrow reads 0xFF as -1 into int8
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["WatchedCsv"]
 
 _ZERO, _X, _LOWER_CASE = ord("0"), ord("x"), 0x20
 _PART_BYTES = 64 * 1024
-"""So many bytes, and what is computed of them, fit into a core's cache."""
+"""This many bytes, and what is computed of them, fit into a core's cache."""
 
 
 class WatchedCsv(io.RawIOBase):

@@ -171,7 +171,7 @@ def _numbers(**columns: Sequence[int]) -> Decoded:
 
 
 def _chosen(request: RawRequest, count: int) -> range:
-    """Return which row groups to read, of so many; refuse a file that had another number of them."""
+    """Return which of the `count` row groups to read; refuse a file that had another number of them."""
     if request.groups is None:
         return range(count)
     if request.groups.total != count:

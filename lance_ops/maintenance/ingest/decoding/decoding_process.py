@@ -63,7 +63,7 @@ DECODING_MODULES = (
     unshared_bytes,
     decoder,
 )
-"""What the process runs: each module stands behind those that it imports, and the last one has the entry."""
+"""What the process runs: each module stands after those that it imports, and the last one has the entry."""
 
 _KEPT = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "TMPDIR", "VIRTUAL_ENV")
 _KEPT_PREFIXES = ("LC_", "LD_", "PYTHON")

@@ -1,4 +1,4 @@
-"""Read JSON's bytes before Arrow parses them: rows that are items of an array, depth, what is no row, and keys.
+"""Read JSON's bytes before Arrow parses them: items of an array as rows, depth, values that are not rows, and keys.
 
 Arrow reads JSON lines. A file whose rows are the items of one array is turned into lines while it is read, so a row's
 line is its place in the array.
@@ -39,7 +39,7 @@ _STEPS[list(b"]}")] = -1
 _BETWEEN_ROWS = np.isin(np.arange(256), list(b"} \t\r\n\xef\xbb\xbf"))
 """The bytes that may stand where no object is open, with the end of one and those of a byte order mark."""
 _LONGEST_KEY = 4096
-"""A key that the end of a block cuts is seen if it has at most so many bytes."""
+"""A key that the end of a block cuts is seen if it has at most this many bytes."""
 
 _NUM_SHAPES = 2**16
 _PLAIN_NAME = re.compile(r"[ !#-.0-\[\]-~]+")
@@ -149,7 +149,7 @@ def parsed_lines(source: RawSource, marks: re.Pattern[bytes] = _ANYTHING) -> Ite
     """Yield the number and value of each line that has a mark, as far as each line is one value of JSON."""
     for number, line in enumerate(_lines(source), 1):
         if marks.search(line):
-            with suppress(ValueError, RecursionError):  # no JSON, or too deep for Python's parser
+            with suppress(ValueError, RecursionError):  # not JSON, or too deep for Python's parser
                 yield number, json.loads(line)
 
 
@@ -167,7 +167,7 @@ def _lines(source: RawSource) -> Iterator[bytes]:
 
 
 def broken_line(source: RawSource) -> str:
-    """Return the first line that is no JSON, with what is wrong; an empty text if there is none."""
+    """Return the first line that is not JSON, with what is wrong; an empty text if there is none."""
     lines = enumerate(_lines(source), 1)
     for number, line in lines:
         try:
@@ -178,7 +178,7 @@ def broken_line(source: RawSource) -> str:
             fault = f"{error.msg}, character {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
             is_last = not any(each.strip() for _, each in lines)
             hint = "; the file may be cut off" if is_last else ""
-            return f"line {number}: it is no JSON ({fault}){hint}"
+            return f"line {number}: it is not JSON ({fault}){hint}"
         except RecursionError:  # too deep for Python's parser
             continue
     return ""
@@ -207,13 +207,17 @@ _STRICT_JSON = json.JSONDecoder(object_pairs_hook=_refuse_repeated)
 
 
 def _no_row_message(value: object) -> str:
-    return "" if isinstance(value, dict) else f"{json.dumps(value)[:_SHOWN]} is no row: each row is an object of fields"
+    return (
+        "" if isinstance(value, dict) else f"{json.dumps(value)[:_SHOWN]} is not a row: each row is an object of fields"
+    )
 
 
 class _KeySearch:
     """Finds keys that are one of some names in any case, a block of the file at a time.
 
-    A block is parsed only if one of its texts has the length, the first and the last letter of a name.
+    A block is searched for keys only if it may have one: what stands between two of its quotes must have the length,
+    the first and the last letter of a name. A block is always searched if a name has letters that JSON may escape, or
+    if the block has an escaped letter or a Kelvin sign, whose lower case is `k`.
     """
 
     def __init__(self, names: Collection[str]) -> None:
@@ -264,10 +268,11 @@ def check_json(
     in_all_rows: bool = True,
     block_bytes: int = BLOCK_BYTES,
 ) -> CheckedJson:
-    """Refuse what Arrow's parser does not survive: deep values, because it recurses, and nulls in place of rows.
+    """Refuse a file beyond a limit or with values that are not rows; return its keys that are `names` in any case.
 
-    Finds the keys that are one of the names in any case. Unless they are sought `in_all_rows`, those of the first
-    block suffice for a name that it has, and has in no other case; but not for one that several fields have.
+    Arrow's parser does not survive deep values, because it recurses, and nulls in place of rows. If the keys are not
+    sought `in_all_rows`, a name is left out of the search under two conditions: the first block has it in this spelling
+    alone, and no other of the names differs from it only in case.
     """
     marks, size_bytes, row_bytes, longest_bytes = _Marks(b"[]{}"), 0, 0, 0
     with source.open() as file:  # a schema follows from the first block alone

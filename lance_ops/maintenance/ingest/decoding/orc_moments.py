@@ -16,7 +16,7 @@ __all__ = ["check_moments"]
 def check_moments(source: RawSource, file: pa.orc.ORCFile) -> None:
     """Refuse moments before 1677 or after 2262: Arrow reads ORC's in nanoseconds, in which they would wrap around.
 
-    The statistics in the footer tell, if the writer made any.
+    Only the statistics in the footer are checked. A writer may have made none.
     """
     start = file.file_length - 1 - file.file_postscript_length - file.file_footer_length
     footer = _decompressed(pa.OSFile(source.path).read_at(file.file_footer_length, start), file)
@@ -34,6 +34,7 @@ _STATISTICS, _TIMESTAMPS, _BOUNDS = 7, 9, (1, 2, 3, 4)
 """Fields of ORC's messages: those of a footer for each column, those of timestamps in it, and their bounds there."""
 
 _MAX_INT64_NANOSECONDS_AS_MS = 2**63 // 10**6
+"""The milliseconds from 1970 to the last moment that int64 holds in nanoseconds."""
 
 
 def _decompressed(data: bytes, file: pa.orc.ORCFile) -> bytes:
@@ -82,7 +83,7 @@ def _protobuf_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return the integer at a place, and the place behind it."""
+    """Return the integer at a place, and the place after it."""
     value = shift = 0
     while at < len(message) and message[at] >= 128:
         value, shift, at = value | (message[at] & 127) << shift, shift + 7, at + 1

@@ -31,17 +31,17 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 1024**2
-"""Arrow's own: so many bytes of CSV or JSON become a batch, unless a row is longer."""
+"""Arrow's own block size: at most this many bytes of CSV or JSON become a batch, unless a row is longer."""
 
 START_BYTES = 256 * 1024
 """A guess of how text is written reads this many decompressed bytes."""
 
 CUT_BYTES = 2 * BLOCK_BYTES
-"""Of a text that is cut off so many bytes are read, or more if its first rows are longer: Arrow infers a schema from
-the first block, and may not see an end there."""
+"""At most this many bytes of a text that is cut off are read, or more if its first rows are longer. Arrow infers a
+schema from the first block, in which the text must not end."""
 
 _ROW_BYTES = 64 * 1024**2
-"""A row of CSV or JSON may have so many bytes, unless `RawLimits` says otherwise."""
+"""A row of CSV or JSON may have at most this many bytes, unless `RawLimits` says otherwise."""
 
 _ENOUGH_LINES = 2
 """A text is not cut off before so many lines that are not empty or skipped: the first one of CSV has names."""
@@ -49,7 +49,7 @@ _ENOUGH_LINES = 2
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
 FREE_BYTES = 256 * 1024**2
-"""So many decoded bytes are allowed for a file of any size."""
+"""This many decoded bytes are allowed for a file of any size, also a small one."""
 
 MACHINE = "machine"
 """Stands for a limit of the machine, such as that of open files. It says nothing about the file."""
@@ -151,7 +151,7 @@ class RowGroups(NamedTuple):
 
 @dataclass(frozen=True)
 class RawRequest:
-    """What to decode: a format (parquet, ipc, orc, csv or json), and for text its columns; or the `start` of a text.
+    """What to read of a file. `kind` is its format (parquet, ipc, orc, csv or json), or a question about it.
 
     `parquet_groups`, `ipc_groups` and `orc_groups` ask how the bytes are shared among about `num_ranges` ranges of
     adjacent row groups, and `parquet_range` where the bytes of `groups` are. If `groups` is None, all rows are read.

@@ -42,9 +42,11 @@ class WrittenFiles:
 
 
 def run_tasks(plan: IngestPlan, runner: Runner) -> tuple[list[WrittenFiles], dict[str, str], set[str]]:
-    """Return the outcomes of all tasks, the refused batches, of which no row is in them, and those not as listed.
+    """Return the written files of all tasks, the refused batches, and those of them that are not as listed.
 
-    A batch may have files in several tasks. Those that wrote files of a refused batch run again without it.
+    A batch is not as listed if a file of it changed, or went away, after the listing. No written file holds a row of a
+    refused batch. A batch may have files in several tasks: those that wrote files of a refused batch run again without
+    it.
     """
     store = store_of_rows(plan)
     tasks, outcomes = list(plan.tasks), [WrittenFiles((), {})] * len(plan.tasks)

@@ -57,15 +57,15 @@ def test_an_array_may_be_compressed_or_of_another_encoding(tmp_path: Path) -> No
 
 
 NO_ROWS = {
-    "null": ("[null]", "line 1: null is no row"),
-    "nulls first": ('[null, null, {"id": 1}]', "line 1: null is no row"),
-    "null in a line": ('{"id": 1}\n\nnull\n', "line 3: null is no row"),
-    "null behind a block": ('{"id": 1}\n' * 104_857 + "{}   \nnull\n", "line 104859: null is no row"),
+    "null": ("[null]", "line 1: null is not a row"),
+    "nulls first": ('[null, null, {"id": 1}]', "line 1: null is not a row"),
+    "null in a line": ('{"id": 1}\n\nnull\n', "line 3: null is not a row"),
+    "null after a block": ('{"id": 1}\n' * 104_857 + "{}   \nnull\n", "line 104859: null is not a row"),
     "null in a row's line": ('{"id": 1} null\n', "it has text between its rows"),
-    "numbers": ("[1, 2]", "line 1: 1 is no row: each row is an object of fields"),
-    "text": ('"a{}"\n', 'line 1: "a{}" is no row'),
-    "lists": ('{"id": 1}\n[{"id": 2}]\n', 'line 2: [{"id": 2}] is no row'),
-    "null behind a surplus end": ('{"id": 1}\n' * 104_857 + "}    \nnull\n", "line 104859: null is no row"),
+    "numbers": ("[1, 2]", "line 1: 1 is not a row: each row is an object of fields"),
+    "text": ('"a{}"\n', 'line 1: "a{}" is not a row'),
+    "lists": ('{"id": 1}\n[{"id": 2}]\n', 'line 2: [{"id": 2}] is not a row'),
+    "null after a surplus end": ('{"id": 1}\n' * 104_857 + "}    \nnull\n", "line 104859: null is not a row"),
     "a row behind a surplus end": ('}\n{"id": 1}\n', "it has text between its rows"),
     "null and then too deep": ('{"id": 1} null\n' + "[" * 100_000 + "\n", "nested more than"),
     "null and much later too deep": ('{"id": 1} null\n' + " " * 2**20 + "[" * 100_000, "it has text between its rows"),
@@ -104,11 +104,11 @@ def test_an_array_is_the_same_rows_wherever_its_bytes_are_cut(tmp_path: Path, bl
 BROKEN = {
     "cut off": (
         f'{{"id": 1, "t": "{"x" * 9000}"}}\n' * 150 + '{"id": 1, "t": "x',
-        "line 151: it is no JSON (",
+        "line 151: it is not JSON (",
         True,
     ),
-    "in the first block": ('{"id": 1}\n{"id": 01}\n{"id": 2}\n', "line 2: it is no JSON (Expecting ',' del", False),
-    "a field twice": ('{"id": 1} {"id": 2}\n\n{"id": 1, "id": 2}', 'line 3: it is no JSON (the field "id" is', True),
+    "in the first block": ('{"id": 1}\n{"id": 01}\n{"id": 2}\n', "line 2: it is not JSON (Expecting ',' del", False),
+    "a field twice": ('{"id": 1} {"id": 2}\n\n{"id": 1, "id": 2}', 'line 3: it is not JSON (the field "id" is', True),
     "no UTF-8": (b'{"id": 1}\n{"\xff": 1, "id" 2}\n', "line 2: it is not UTF-8: set the file's encoding", False),
 }
 
