@@ -291,7 +291,7 @@ def _joined(keys: Sequence[bytes | None]) -> bytes | None:
 
 
 def _together(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches, about so many at once, or fewer large ones: each write has a fixed cost."""
+    """Yield the rows of batches, about this many at once, or fewer large ones: each write has a fixed cost."""
     parts: list[pa.RecordBatch] = []
     num_rows = num_bytes = 0
     for batch in batches:

@@ -53,7 +53,7 @@ class RowBuckets:
 
     @classmethod
     def of(cls, snapshot: Snapshot, num_rows: int, num_files: int = 1) -> RowBuckets:
-        """Return buckets for about so many named rows, with a folder of their own, which the caller clears.
+        """Return buckets for about this many named rows, with a folder of their own, which the caller clears.
 
         `num_files` is how many files of pairs all tasks write, about. If what tasks tell of them would take more than
         512 MiB, there are fewer and larger buckets.

@@ -34,7 +34,7 @@ from lance_ops.writing import conform_to_schema
 __all__ = ["RowFiles", "look_at_row_files"]
 
 _ROWS_AT_ONCE = 1 << 20
-"""A task holds the addresses of about so many rows, before it writes them."""
+"""A task holds the addresses of about this many rows, before it writes them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ class _FirstRows:
 
 @dataclass(frozen=True)
 class _ReadFirstRows:
-    """Reads so many rows of a file, and no more than the batches that have them."""
+    """Reads this many rows of a file, and no more than the batches that have them."""
 
     reading: _Reading
     target: SnapshotReference

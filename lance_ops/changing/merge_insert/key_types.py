@@ -20,7 +20,7 @@ from lance_ops.core.schema import split_path
 __all__ = ["cast_may_change", "check_key_casts", "check_key_values"]
 
 _DIGITS_OF_DOUBLE = 15
-"""Each decimal of so many digits has a double of its own, which no other one shares."""
+"""Each decimal of this many digits has a double of its own, which no other one shares."""
 
 
 def cast_may_change(given: pa.DataType, stored: pa.DataType) -> bool:

@@ -61,8 +61,8 @@ A B-tree lookup takes about 20 µs and reads a page of some thousand keys; a sca
 
 _SHORT_INDEX_ROWS = 16_384
 _FILES_OF_A_SEGMENT = 2
-"""Where reads are requests, an index on at most so many rows serves for as many keys if it takes fewer requests than a
-scan: one for each file of its segments, and one for each fragment that it does not cover.
+"""Where reads are requests, an index on at most this many rows serves for as many keys if it takes fewer requests than
+a scan: one for each file of its segments, and one for each fragment that it does not cover.
 """
 
 

@@ -26,9 +26,9 @@ __all__ = ["LocalRunLauncher"]
 _SEEN_ON = "lance/process_seen_on"
 """The tag of a run that names the host whose daemon has seen the run's process."""
 _CLOCK_TOLERANCE_S = 60.0
-"""A process is another one than the run's if it is younger than the run's first event by more than so many seconds."""
+"""A process is not the run's if it is younger than the run's first event by more than this many seconds."""
 _LONGEST_START_S = 60.0
-"""A process is taken for the run's if it began at most so many seconds before that event."""
+"""A process is taken for the run's if it began at most this many seconds before that event."""
 _WAIT_FOR_REPORT_S = 2.0
 _POLL_S = 0.05
 

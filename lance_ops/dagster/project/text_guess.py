@@ -29,7 +29,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _MOST_ROWS = 2000
 _MOST_TITLES = 20
 _LONGEST_WHOLE = 18
-"""Every whole number of so many digits is an int64."""
+"""Every whole number of this many digits is an int64."""
 _DAY = re.compile(
     r"(?:(?P<first>\d{1,2})(?P<sign>[./-])(?P<second>\d{1,2})(?P=sign)\d{4}|\d{4}(?P<slash>/)\d{1,2}/\d{1,2})"
     r"(?P<time> \d{1,2}:\d{2}(?P<seconds>:\d{2})?)?"

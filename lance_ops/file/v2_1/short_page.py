@@ -97,7 +97,7 @@ def encode_short_page(rows: LeafRows, choice: PageChoice) -> EncodedPage | None:
 
 
 def plain_parts(num_values: int, bits: int, choice: PageChoice) -> tuple[bytes, bytes, int, bytes]:
-    """Return what pages of so many plain numbers without nulls have in common.
+    """Return what pages of this many plain numbers without nulls have in common.
 
     These are the chunk word, the header of the chunk, the number of bytes that pad the numbers, and the description.
     """

@@ -18,7 +18,7 @@ from lance_ops.core.records import dataclass
 __all__ = ["ByteSearch"]
 
 _FEW = 8
-"""Up to so many values are searched for one by one."""
+"""At most this many values are searched for one by one."""
 _MIX = 0x9E3779B97F4A7C15  # an odd number whose multiples spread over the high bits
 _FEWEST_SLOT_BITS = 16
 

@@ -30,7 +30,7 @@ _START_BYTES = 4 * CUT_BYTES
 _TAIL_BYTES = 1024**2
 _LONGEST_FOOTER = 64 * 1024**2
 _END_BYTES = {"parquet": (4, b"PAR1"), "ipc": (4, b"ARROW1")}
-"""Behind a footer stand its length, as a little-endian integer of so many bytes, and these bytes."""
+"""After a footer come its length, as a little-endian integer of this many bytes, and these bytes."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class _TaskProgress:
             self._tell(num_done, max(num_tasks, num_done + 1))
 
     def end(self, num_partitions: int) -> None:
-        """Tell it of a job that has ended, whose last stage had so many partitions."""
+        """Tell it of a job that has ended, whose last stage had this many partitions."""
         num_tasks = max(self.num_tasks, num_partitions)
         self._tell(num_tasks, num_tasks)
 

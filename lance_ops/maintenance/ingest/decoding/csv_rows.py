@@ -56,7 +56,7 @@ def read_header(source: RawSource, text: TextReading, limits: RawLimits) -> tupl
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Return the names of a header, with a number behind each one that occurs before, in any case, or is empty."""
+    """Return the names of a header, with a number after each one that occurs before, in any case, or is empty."""
     taken: set[str] = set()
     found = []
     for at, given in enumerate(names, 1):
