@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import dagster as dg
 import pytest
 
 from lance_ops.dagster import batch_states
@@ -16,7 +17,7 @@ from lance_ops.dagster.ops.landed_batches import landed_files
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.test_lacking_files import BY_DAY
-from tests.dagster.test_late_repairs import days_later, handled, state
+from tests.dagster.test_late_repairs import add_run, days_later, handled, later, state
 
 pytestmark = pytest.mark.dagster
 
@@ -105,6 +106,21 @@ def test_an_older_batch_whose_run_failed_does_not_become_the_table_when_the_file
     deployed.location.cursors.clear()
     deployed.tick()
     assert deployed.data.count_rows() == 5
+
+
+def test_a_batch_whose_run_failed_does_not_replace_a_newer_one_that_somebody_ingested_since(
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = deployed.land("day=1/a", range(3))
+    deployed.know("1")
+    watermark = Watermark(datetime.fromtimestamp(failed.stat().st_mtime, UTC), "1")
+    deployed.location.cursors[deployed.names.of("raw_files")] = Cursor(watermark, datetime.now(UTC)).encode()
+    add_run(deployed, "1", dg.DagsterRunStatus.FAILURE)
+    from_elsewhere = deployed.land("day=2/a", range(5))
+    deployed.ingest_directly("2")
+    from_elsewhere.unlink()
+    later(monkeypatch, minutes=6)
+    assert state(deployed, "1")[0] == "superseded" and deployed.tick().run_requests == ()
 
 
 def test_a_newest_batch_that_landed_before_the_last_ingestion_is_not_taken_for_an_older_one(

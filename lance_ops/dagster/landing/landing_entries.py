@@ -194,8 +194,9 @@ class Landing:
         if not self.ready:
             return ()
         newest = self.ready[-1]
-        # A batch in the table came from the folder before, so the sensor has passed it.
-        is_newest_ever = last_seen_place is not None and newest.order >= last_seen_place
+        # The sensor never asked for a batch above its place. A batch at this place may be older than the table's: after
+        # its run failed, another program may have ingested a batch that was never in the folder.
+        is_newest_ever = last_seen_place is not None and newest.order > last_seen_place
         waits = bool(self.waiting) and self.waiting[-1].order > newest.order
         if is_newest_ever and not waits:
             return (newest,)
