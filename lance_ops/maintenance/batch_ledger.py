@@ -76,11 +76,13 @@ class BatchHistory:
 
     `held` are those whose rows are in the table. `taken_out` are those whose last content restores and overwrites took
     out, and did not bring back, each with the token of that content. A batch is in both if a restore brought back an
-    earlier content of it.
+    earlier content of it. `set_back_at` is when the last restore or overwrite was committed, which is after each of
+    them was ingested. It is None if there was none, or if the history does not tell.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)
     taken_out: Mapping[str, str] = field(default_factory=dict)
+    set_back_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ def batch_history(snapshot: Snapshot) -> BatchHistory:
     held = _held(events, snapshot.version)
     last = {key: token for event in reversed(events) for key, token in event.batches.items()}
     taken_out = {key: token for key, token in last.items() if key not in held or held[key].token != token}
-    return BatchHistory(held, taken_out)
+    set_back_at = next((event.committed_at for event in events if event.back_to is not None), None)
+    return BatchHistory(held, taken_out, set_back_at)
 
 
 def _held(events: Iterable[BatchEvent], version: int) -> dict[str, IngestedBatch]:

@@ -15,7 +15,7 @@ import pytest
 from lance_ops.dagster import batch_states
 from lance_ops.dagster.landing import batch_report, batch_runs, raw_sensor
 from lance_ops.dagster.landing.tick import Cursor, Watermark
-from tests.dagster.deployment import LANDED, Deploy, Deployment
+from tests.dagster.deployment import LANDED, Deploy, Deployment, writers_clock_ahead
 
 pytestmark = pytest.mark.dagster
 
@@ -340,6 +340,25 @@ def test_the_other_batches_of_a_failed_run_are_asked_for_after_its_first_or_last
     deployment.tick()
     assert deployment.data.count_rows() == 6
     assert not batch_states(deployment.config, deployment.instance).unsettled
+
+
+@pytest.mark.usefixtures("without_runs")
+@pytest.mark.parametrize("when", ["before", "since"])
+def test_a_batch_that_a_restore_took_out_is_asked_for_only_if_a_run_failed_since(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+    with writers_clock_ahead(timedelta(seconds=5 if when == "before" else -5)):
+        for key in ("good", "a"):
+            deployment.know(key)
+            deployment.land(key, range(3))
+            deployment.ingest_directly(key)
+        deployment.data.checkout_version(1).restore()
+    handled(deployment)
+    later(monkeypatch, minutes=6)
+    said = "a restore or an overwrite took it out" if when == "before" else "failed; the sensor asks for it again"
+    assert said in state(deployment, "a")[1]
+    assert len(deployment.tick().run_requests) == (0 if when == "before" else 1)
 
 
 def test_a_batch_that_a_restore_took_out_is_not_asked_for_because_a_run_failed_before(

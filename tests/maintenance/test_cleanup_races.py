@@ -392,9 +392,12 @@ def test_a_restore_to_before_a_checkpoint_brings_its_batches_back(dataset_uri: s
     snapshot = lance_ops.dataset(dataset_uri).snapshot
     history = batch_history(snapshot)
     assert (set(history.held), set(history.taken_out)) == ({"a"}, {"b", "c"})
+    restored_at = snapshot.manifest.timestamp
+    assert restored_at is not None and history.set_back_at == restored_at
     snapshot = ingest(dataset_uri, "b")
     history = batch_history(snapshot)
     assert (set(history.held), set(history.taken_out)) == ({"a", "b"}, {"c"})
+    assert history.set_back_at == restored_at
 
 
 def test_batches_are_found_during_a_concurrent_clean_up(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

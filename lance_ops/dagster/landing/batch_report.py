@@ -112,7 +112,8 @@ def batch_states(
         recorded = instance.get_materialized_partitions(names.batches) if instance and known else ()
         running = running_batches(instance, names, known, now, failing) if instance and known else ()
         table = TableToCompare(open_newest or partial(open_to_look, config))
-        held, taken_out = table.history.held, table.history.taken_out
+        history = table.history
+        held, taken_out = history.held, history.taken_out
     landing = list_landing(raw, now)
     with collector_paused():
         if instance is None:
@@ -137,7 +138,7 @@ def batch_states(
             partitions=dict.fromkeys(known).keys(),
             recorded=recorded,
             requested=running,
-            failed=without_removed_batches(failed, recorded, held),
+            failed=without_removed_batches(failed, recorded, history),
             given_up={key: run.ended for key, run in given_up.items()} | refused.still_cancelled(failed),
             refused=refused.reasons,
             mended=refused.mended,

@@ -14,6 +14,7 @@ import dagster as dg
 from lance_ops.core.records import dataclass
 from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.runs import awaits_retry, materializes_any, wait_before_retry, was_retried
+from lance_ops.maintenance import BatchHistory
 
 __all__ = [
     "RANGE_END_TAG",
@@ -171,13 +172,21 @@ def _counted(
 
 
 def without_removed_batches(
-    failed: Mapping[str, FailedRuns], recorded: Container[str], held: Container[str]
+    failed: Mapping[str, FailedRuns], recorded: Container[str], history: BatchHistory
 ) -> dict[str, FailedRuns]:
-    """Return the failed runs without old ones of batches that a restore or an overwrite took out of the table.
+    """Return the failed runs without those of batches that a restore or an overwrite took out of the table later.
 
-    They were `recorded` as partitions, and are not `held` by the table. Only a person asks for them.
+    The history tells when the table was last set back. If it does not, old failures are left out of batches that were
+    `recorded` as partitions and that the table does not hold. Only a person asks for such batches.
     """
-    return {key: runs for key, runs in failed.items() if not (runs.is_old and key in recorded and key not in held)}
+    set_back_at = history.set_back_at
+
+    def was_before(key: str, runs: FailedRuns) -> bool:
+        if key in history.taken_out and set_back_at is not None and runs.ended < set_back_at:
+            return True
+        return runs.is_old and key in recorded and key not in history.held
+
+    return {key: runs for key, runs in failed.items() if not was_before(key, runs)}
 
 
 def given_up_batches(

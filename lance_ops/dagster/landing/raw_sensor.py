@@ -183,7 +183,7 @@ class _HistoryComparison:
         failed_at_any_time = failed
         absent = [batch for batch in compared if batch.key not in held] if running is not None else []
         recorded = instance.get_materialized_partitions(names.batches) if absent else set()
-        failed = without_removed_batches(failed, recorded, held)
+        failed = without_removed_batches(failed, recorded, self.history)
         retried = _originals(failed)
         asked = self._asked_for([batch for batch in compared if batch.key in retried or batch.key in held])
         if running is None:
