@@ -78,7 +78,7 @@ def test_a_mended_batch_is_asked_for_also_if_its_runs_are_not_known_any_more(
     for run in with_junk.instance.get_runs():
         with_junk.instance.run_storage.delete_run(run.run_id)
     mend(with_junk, "bad")
-    assert state(with_junk, "bad") == ("landed", "mended since it was set aside: the sensor asks for it next")
+    assert state(with_junk, "bad") == ("landed", "changed since it was left alone: the sensor asks for it next")
     days_later(monkeypatch, 3)
     with_junk.tick()
     assert with_junk.data.count_rows() == 7
@@ -111,7 +111,7 @@ def test_a_mended_batch_is_asked_for_although_runs_of_its_earlier_content_gave_i
     os.utime(with_junk.land("bad", range(5)), (soon, soon))
     handled(with_junk)
     days_later(monkeypatch, 3)
-    assert state(with_junk, "bad") == ("landed", "mended since it was set aside: the sensor asks for it next")
+    assert state(with_junk, "bad") == ("landed", "changed since it was left alone: the sensor asks for it next")
     assert [request.partition_key for request in with_junk.tick().run_requests] == ["bad"]
 
 
@@ -122,6 +122,8 @@ def test_a_batch_that_was_set_aside_stays_so_when_its_run_is_deleted(
         with_junk.instance.delete_run(run.run_id)
     days_later(monkeypatch, 3)
     assert with_junk.tick().run_requests == () and state(with_junk, "bad")[0] == "quarantined"
+    with_junk.location.cursors.clear()
+    assert with_junk.tick(raise_on_error=False).run_requests == ()
 
 
 @pytest.mark.usefixtures("without_runs")
@@ -151,9 +153,48 @@ def test_a_cancelled_batch_is_left_alone_when_its_run_is_deleted(
         with_lost_run.instance.delete_run(each.run_id)
     days_later(monkeypatch, 5)
     assert with_lost_run.tick().run_requests == ()
+    with_lost_run.location.cursors.clear()
+    assert with_lost_run.tick().run_requests == ()
     assert state(with_lost_run, "a")[1] == "no run of it ended well, and none is under way: materialize partition a"
     run = add_run(with_lost_run, "a", dg.DagsterRunStatus.FAILURE)
     assert "the sensor asks for it again" in state(with_lost_run, "a")[1], "somebody asked for it since"
+
+
+@pytest.mark.usefixtures("without_runs")
+@pytest.mark.parametrize("num_failures", [1, 5])
+def test_a_lost_cursor_has_no_failed_batch_asked_for_early(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, num_failures: int
+) -> None:
+    deployment.land("a", range(3))
+    deployment.know("a")
+    for _ in range(num_failures):
+        add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+    later(monkeypatch, minutes=4)
+    assert deployment.tick().run_requests == ()
+    later(monkeypatch, minutes=10)
+    assert len(deployment.tick().run_requests) == (1 if num_failures == 1 else 0)
+
+
+@pytest.mark.usefixtures("without_runs")
+@pytest.mark.parametrize("when", ["below the watermark, after it was noted", "above the watermark"])
+def test_a_cancelled_batch_whose_files_changed_is_asked_for(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    deployment.land("a", range(3))
+    deployment.know("a")
+    deployment.instance.report_run_canceled(add_run(deployment, "a", dg.DagsterRunStatus.STARTED))
+    if when != "above the watermark":
+        handled(deployment)
+        days_later(monkeypatch, 3)
+        (noted,) = deployment.tick().events
+        assert isinstance(noted, dg.AssetObservation) and noted.partition == "a"
+    soon = time.time() + 30
+    os.utime(deployment.land("a", range(5)), (soon, soon))
+    days_later(monkeypatch, 4)
+    if when != "above the watermark":
+        assert state(deployment, "a") == ("landed", "changed since it was left alone: the sensor asks for it next")
+    asked = deployment.tick()
+    assert [request.partition_key for request in asked.run_requests] == ["a"] and asked.events == ()
 
 
 def test_a_marker_that_comes_late_has_a_mended_batch_ingested(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +328,7 @@ def test_the_failed_runs_are_found_once_for_a_report_and_for_a_tick_that_compare
     state(with_lost_run, "a")
     assert len(found) == 1
     with_lost_run.location.cursors.clear()
+    later(monkeypatch, minutes=6)
     with_lost_run.tick()
     assert len(found) == 2 and with_lost_run.data.count_rows() == 5
 

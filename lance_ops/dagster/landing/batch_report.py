@@ -141,7 +141,7 @@ def batch_states(
             failed=without_removed_batches(failed, recorded, history),
             given_up={key: run.ended for key, run in given_up.items()} | refused.still_cancelled(failed),
             refused=refused.reasons,
-            mended=refused.mended,
+            changed_since=refused.changed_since,
         )
         return judge_batches(raw, landing, evidence, now, count_plain=count_plain)
 
@@ -150,13 +150,13 @@ def batch_states(
 class Refusals:
     """What the newest observations of batches say of content that is left alone.
 
-    `reasons` are those for which batches were set aside with their present content. Of a `mended` batch, other content
-    was set aside. `cancelled` are batches of which a run was cancelled with their present content, each with the time
-    at which the sensor saw that.
+    `reasons` are those for which batches were set aside with their present content. Of a batch that `changed_since`,
+    other content was set aside, or a run with other content was cancelled. `cancelled` are batches of which a run was
+    cancelled with their present content, each with the time at which the sensor saw that.
     """
 
     reasons: Mapping[str, str]
-    mended: Collection[str]
+    changed_since: Collection[str]
     cancelled: Mapping[str, datetime]
 
     def still_cancelled(self, failed: Mapping[str, FailedRuns]) -> dict[str, datetime]:
@@ -165,23 +165,24 @@ class Refusals:
 
 
 def refusals(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> Refusals:
-    """Return which of the batches were set aside, as far as their newest observations tell."""
+    """Return which of the batches were set aside or cancelled, as far as their newest observations tell."""
     tokens = {batch.key: batch.token for batch in batches}
     reasons: dict[str, str] = {}
-    mended: set[str] = set()
+    changed_since: set[str] = set()
     cancelled: dict[str, datetime] = {}
     for key, record in _newest_observed(instance, names, list(tokens)):
         metadata = _metadata_of(record)
-        reason, token = metadata.get(REFUSED) or metadata.get(KEPT_REFUSED), metadata.get("lance/batch_token")
-        if (of_cancelled := metadata.get(CANCELLED_TOKEN)) is not None and of_cancelled.value == tokens[key]:
-            cancelled[key] = datetime.fromtimestamp(record.timestamp, UTC)
-        if reason is None or token is None:
+        reason, of_cancelled = metadata.get(REFUSED) or metadata.get(KEPT_REFUSED), metadata.get(CANCELLED_TOKEN)
+        token = metadata.get("lance/batch_token") if reason is not None else of_cancelled
+        if token is None:
             continue
-        if token.value == tokens[key]:
+        if token.value != tokens[key]:
+            changed_since.add(key)
+        elif reason is not None:
             reasons[key] = str(reason.value)
         else:
-            mended.add(key)
-    return Refusals(reasons, mended, cancelled)
+            cancelled[key] = datetime.fromtimestamp(record.timestamp, UTC)
+    return Refusals(reasons, changed_since, cancelled)
 
 
 def reported_changes(instance: dg.DagsterInstance, names: DatasetNames, batches: Sequence[LandedBatch]) -> set[str]:

@@ -77,7 +77,8 @@ class Evidence:
     then, `partitions` Dagster's (None without an instance), `recorded` those that were ever materialized, `requested`
     those of runs that have not ended, `failed` those whose runs failed, also if a later one succeeded, `given_up` those
     that the sensor does not ask for again, each with the time at which its run ended, `refused` the reasons for which
-    batches with their present content were set aside, and `mended` those of which other content was set aside.
+    batches with their present content were set aside, and `changed_since` those of which other content was set aside
+    or cancelled.
     """
 
     held: Mapping[str, IngestedBatch] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class Evidence:
     failed: Mapping[str, FailedRuns] = field(default_factory=dict)
     given_up: Mapping[str, datetime] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    mended: Container[str] = ()
+    changed_since: Container[str] = ()
 
     @property
     def tokens(self) -> dict[str, str]:
@@ -203,8 +204,10 @@ class _Judge:
             if batch.key in self._tokens:
                 return self._status(batch, BatchState.CHANGED, "its new content is not in the table yet")
             return self._status(batch, BatchState.LANDED, "the sensor asks for it next")
-        if asked.key in evidence.mended and not (is_given_up or was_taken_out):
-            return self._status(batch, BatchState.LANDED, "mended since it was set aside: the sensor asks for it next")
+        if asked.key in evidence.changed_since and not (is_given_up or was_taken_out):
+            return self._status(
+                batch, BatchState.LANDED, "changed since it was left alone: the sensor asks for it next"
+            )
         if asked.key in evidence.taken_out and not was_taken_out and asked.key not in evidence.given_up:
             return self._status(batch, BatchState.LANDED, "changed since it was taken out: the sensor asks for it next")
         if was_taken_out:

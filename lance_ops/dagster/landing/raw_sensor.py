@@ -6,7 +6,7 @@ One new batch becomes a run of its partition. A backlog becomes one run over a r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -117,7 +117,7 @@ def _decide(
         ready = landing.wanted(raw, known, lambda: table.history.held, last_seen_place)
     compared = batches_to_compare(ready, known, None)
     history = table.history if compared or _may_be_in_table(ready, known, table) else BatchHistory()
-    found = _Findings({}, {}, ())
+    found = _Findings({}, {}, (), ())
     if compared:
         comparison = _HistoryComparison(instance, names, raw, known, now, history)
         found = comparison.compare(compared, failed, running if compares_all else None)
@@ -131,6 +131,7 @@ def _decide(
         failed=found.again,
         rewritten=found.rewritten,
         taken_out=history.taken_out,
+        left_alone=found.left_alone,
     )
     reported = reported_changes(instance, names, tick.changed)
     return replace(tick, changed=tuple(batch for batch in tick.changed if batch.key not in reported)), found.cancelled
@@ -150,11 +151,13 @@ def _may_be_in_table(ready: Sequence[LandedBatch], known: Sequence[str], table: 
 class _Findings:
     """What `_HistoryComparison` finds: `again` and `rewritten` are as `batches_to_ask_again` returns them.
 
-    `cancelled` are batches that are left alone because a run of them was cancelled, and that no observation tells of.
+    The batches that are `left_alone` are not asked for with their present content, or not yet: they were set aside or
+    cancelled, or their runs failed. `cancelled` are those of which a run was cancelled, and no observation tells of it.
     """
 
     again: Mapping[str, str]
     rewritten: Mapping[str, int]
+    left_alone: Container[str]
     cancelled: Sequence[LandedBatch]
 
 
@@ -206,10 +209,12 @@ class _HistoryComparison:
         paused = {
             batch.key
             for landed, batch in asked
-            if (runs := failed.get(batch.key)) and now < runs.asked_again_at and landed.was_there(runs.ended)
+            if (runs := failed.get(batch.key))
+            and (runs.are_many or now < runs.asked_again_at)
+            and landed.was_there(runs.ended)
         }
-        left_alone = {*running, *refused.reasons, *refused.still_cancelled(failed_at_any_time), *given_up, *paused}
-        explained = left_alone | failed.keys()
+        left_alone = {*refused.reasons, *refused.still_cancelled(failed_at_any_time), *given_up, *paused}
+        explained = running | left_alone | failed.keys()
         without_run = {batch.key: batch for batch in untold if batch.key not in explained}
         if without_run:  # the newest runs do not tell of them
             older = failed_runs(instance, names, known, now, all_runs=True)
@@ -217,15 +222,18 @@ class _HistoryComparison:
             given_up |= {
                 key: batch
                 for key, batch in without_run.items()
-                if key in ended and (key not in refused.mended or batch.was_there(ended[key].ended))
+                if key in ended and (key not in refused.changed_since or batch.was_there(ended[key].ended))
             }
-            left_alone |= given_up.keys()
             failed |= {key: older[key] for key in without_run.keys() & older.keys()}
-        again, rewritten = batches_to_ask_again(compared, held, failed, left_alone, self.raw.changed)
-        again |= dict.fromkeys(without_run.keys() - failed.keys() - left_alone, f"no run at {now:%Y-%m-%dT%H}")
+        not_now = running | left_alone | given_up.keys()
+        again, rewritten = batches_to_ask_again(compared, held, failed, not_now, self.raw.changed)
+        again |= dict.fromkeys(without_run.keys() - failed.keys() - given_up.keys(), f"no run at {now:%Y-%m-%dT%H}")
+        # Files that changed after the run ended may hold new content. Nothing is recorded of it, and a batch above the
+        # watermark is asked for.
+        unchanged = {key: batch for key, batch in given_up.items() if batch.was_there(ended[key].ended)}
         observed = {*refused.reasons, *refused.cancelled}
-        cancelled = [batch for key, batch in given_up.items() if ended[key].was_cancelled and key not in observed]
-        return _Findings(again, rewritten, cancelled)
+        cancelled = [batch for key, batch in unchanged.items() if ended[key].was_cancelled and key not in observed]
+        return _Findings(again, rewritten, left_alone | unchanged.keys(), cancelled)
 
     def _asked_for(self, landed: Sequence[LandedBatch]) -> list[tuple[LandedBatch, LandedBatch]]:
         """Pair each landed batch that a run would be asked for with the batch that the run would ingest."""

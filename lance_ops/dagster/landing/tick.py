@@ -214,6 +214,7 @@ def plan_tick(
     failed: Mapping[str, str] | None = None,
     rewritten: Mapping[str, int] | None = None,
     taken_out: Mapping[str, str] | None = None,
+    left_alone: Container[str] = (),
 ) -> Tick:
     """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
@@ -221,8 +222,9 @@ def plan_tick(
     `batches_to_compare`. `failed` maps keys of batches, also those that they had before they changed, to the runs
     that failed to ingest them, or to the hour in which no run of them is found. `rewritten` are `rewritten_batches`.
     `taken_out` are the batches that were taken out of the table, with their tokens. With this content only a person
-    asks for them, unless a run of theirs `failed` since. A batch of the table that is not known is asked for, so that
-    its partition records it. A tick takes at least one batch, however many files it has.
+    asks for them, unless a run of theirs `failed` since. The batches that are `left_alone` are not asked for either,
+    though the cursor may be lost. A batch of the table that is not known is asked for, so that its partition records
+    it. A tick takes at least one batch, however many files it has.
     """
     failed, rewritten, taken_out = failed or {}, rewritten or {}, taken_out or {}
     known_keys = set(known)
@@ -236,7 +238,9 @@ def plan_tick(
         asked = batch.batch_to_request(tokens, changed)
         if asked is None and batch.key not in known_keys:
             asked = batch
-        elif asked is not None and asked.key not in failed and taken_out.get(asked.key) == asked.token:
+        elif asked is not None and (
+            asked.key in left_alone or (asked.key not in failed and taken_out.get(asked.key) == asked.token)
+        ):
             asked = None
         if asked is None and changed == "refuse" and tokens.get(batch.key, batch.token) != batch.token:
             differing.append(batch)
