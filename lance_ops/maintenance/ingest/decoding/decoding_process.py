@@ -270,19 +270,20 @@ def _program() -> str:
 def start_program(program: str, connection: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a process that runs the text of a program; its last argument is the descriptor of the connection.
 
-    The text is the process's input, in memory: Linux allows 128 KiB for an argument.
+    The text is the process's input: Linux allows 128 KiB for an argument.
     """
-    with open(os.memfd_create("program"), "w+b") as text:
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-", str(connection.fileno())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        pass_fds=[connection.fileno()],
+    )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as text:  # the connection tells of a process that has ended
         text.write(program.encode())
-        text.seek(0)
-        return subprocess.Popen(
-            [sys.executable, "-P", "-", str(connection.fileno())],
-            stdin=text,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            pass_fds=[connection.fileno()],
-        )
+    return process
 
 
 def _environment() -> dict[str, str]:
