@@ -68,17 +68,18 @@ def flights_of(flights: pa.Table, day: date) -> pa.Table:
     )
 
 
-def land_days(flights: pa.Table, days: Sequence[date], folder: Path) -> int:
+def land_days(flights: pa.Table, days: Sequence[date], folder: Path, days_late: int = 0) -> int:
     """Write each day's flights as `<folder>/<day>.parquet` and return the bytes written.
 
-    A file's modification time is the early morning after its day, when such a file would be delivered.
+    A file's modification time is the early morning after its day, when such a file would be delivered, or so many days
+    later.
     """
     folder.mkdir(parents=True, exist_ok=True)
     size = 0
     for day in days:
         path = folder / f"{day.isoformat()}.parquet"
         pyarrow.parquet.write_table(flights_of(flights, day), path)
-        delivered = datetime.combine(day + timedelta(days=1), time(2, 0), UTC).timestamp()
+        delivered = datetime.combine(day + timedelta(days=1 + days_late), time(2, 0), UTC).timestamp()
         os.utime(path, (delivered, delivered))
         size += path.stat().st_size
     return size

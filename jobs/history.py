@@ -71,8 +71,9 @@ class _History:
     def make(self) -> None:
         on_time = [day for day in _DAYS if day not in (_LATE, _FOREIGN)]
         backlog, daily = on_time[:4], on_time[4:]
-        for landed in (backlog, *([day] for day in daily), [_LATE]):
+        for landed in (backlog, *([day] for day in daily)):
             self._land(landed)
+        self._land([_LATE], days_late=len(_DAYS))
         self._append_as_another_writer()
         self._run(Reindex())
         cancelled = DeleteRows(predicate="dep_time IS NULL", reason="cancelled flights are not kept")
@@ -86,8 +87,8 @@ class _History:
     def _names(self) -> DatasetNames:
         return DatasetNames(_DATASET)
 
-    def _land(self, days: Sequence[date]) -> None:
-        land_days(self.flights, days, self.place.landing / _DATASET)
+    def _land(self, days: Sequence[date], days_late: int = 0) -> None:
+        land_days(self.flights, days, self.place.landing / _DATASET, days_late)
         self.location.tick(self._names.of("raw_files"))
 
     def _append_as_another_writer(self) -> None:
