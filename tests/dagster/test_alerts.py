@@ -182,6 +182,7 @@ def test_a_batch_that_failed_beside_one_that_was_set_aside_is_told(deploy: Deplo
     assert receiver.take() == []
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_a_batch_that_was_set_aside_long_ago_is_told_of_when_it_needs_somebody_for_another_reason(
     deploy: Deploy, receiver: Receiver
 ) -> None:

@@ -7,6 +7,7 @@ It writes the event log, the answers of the REST API and the texts of errors to 
 
 from __future__ import annotations
 
+import http.client
 import json
 import sys
 import traceback
@@ -81,10 +82,22 @@ def main(folder: Path) -> None:
     answers = f"{address}/api/v1/applications/{application}"
     plans = f"{answers}/sql?details=true&planDescription=true&length=1000"
     for name, url in {"sql": plans, "environment": f"{answers}/environment", "page": f"{address}/SQL/"}.items():
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            (shown / f"{name}.txt").write_bytes(answer.read())
+        (shown / f"{name}.txt").write_bytes(read(url))
     (shown / "done.json").write_text(json.dumps({"rows": session.table("by_format").count(), "format": lake}))
     session.stop()
+
+
+def read(url: str) -> bytes:
+    """Return a page of Spark's; it ends a connection after eight seconds, in which a busy machine makes no page."""
+    for attempts_left in reversed(range(5)):
+        try:
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                found: bytes = answer.read()
+                return found
+        except (OSError, http.client.HTTPException):
+            if not attempts_left:
+                raise
+    raise AssertionError
 
 
 if __name__ == "__main__":
