@@ -98,7 +98,6 @@ def test_the_page_is_not_written_from_changes_that_are_not_committed(monkeypatch
         program.main()
 
 
-@pytest.mark.xfail(strict=True, reason="the page has to be measured again: python -m tests.bench.scale")
 def test_the_page_names_a_commit() -> None:
     assert "-dirty" not in Path("docs/scale.md").read_text()
 
