@@ -20,10 +20,10 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import check_result_of
 from lance_ops.dagster.event_log import RecordedEvaluation, newest_evaluation
 from lance_ops.dagster.head.recorded_versions import (
-    CLOCK_MARGIN_SECONDS,
     VersionIdentity,
     change_up_to,
     identity_of,
+    is_dated_ahead,
     recorded_versions,
 )
 from lance_ops.dagster.head.validity import unopened_warning
@@ -35,9 +35,6 @@ __all__ = ["FRESH", "Freshness", "build_freshness_check", "build_freshness_senso
 
 FRESH = "fresh"
 """The name of the check."""
-
-_CLOCK_MARGIN = timedelta(seconds=CLOCK_MARGIN_SECONDS)
-"""How far a writer's clock may be ahead of this machine's. A last change that is further ahead fails the check."""
 
 _EVENTS = 20
 """How many of the head's newest events are read: concurrent runs record their versions in any order."""
@@ -144,9 +141,10 @@ def _look(
     told: _SeenChange | None,
     open_newest: OpenNewest | None = None,
 ) -> _Seen | None:
-    """Return the newest version and the change up to it; None without a table. If it is `seen`, no event is read.
+    """Return the newest version and the change up to it; None without a table.
 
-    `told` is the change that the check's newest evaluation tells if the change was dated ahead.
+    If the newest version is the `seen` one, no event is read. `told` is the change that the check's newest evaluation
+    tells if the change was dated ahead.
     """
     opened = (open_newest or opening_once(config))()
     if opened is None:
@@ -165,7 +163,7 @@ def _look(
 def _first_seen(change: LastChange, known: Sequence[_SeenChange]) -> datetime | None:
     """Return when a change was first seen whose writer's clock was ahead then; None for another change.
 
-    When the date comes that it bears, nothing else tells that it is older.
+    Once the time that the change bears has come, only the moment of this first sight tells that the change is older.
     """
     seen = [moment for each, moment in known if each == change and moment is not None]
     now = datetime.now(UTC)
@@ -173,8 +171,9 @@ def _first_seen(change: LastChange, known: Sequence[_SeenChange]) -> datetime | 
 
 
 def _is_ahead(change: LastChange | None, now: datetime) -> bool:
-    """Return whether a change bears a time that no clock within the margin shows yet."""
-    return change is not None and change.committed_at is not None and change.committed_at - now > _CLOCK_MARGIN
+    """Return whether the clock of a change's writer was ahead of this machine's, by more than clocks may differ."""
+    committed_at = change.committed_at if change is not None else None
+    return committed_at is not None and is_dated_ahead(committed_at.timestamp(), now.timestamp())
 
 
 def _dated_ahead(last: RecordedEvaluation | None) -> _SeenChange | None:

@@ -24,7 +24,6 @@ from lance_ops.table import Manifest
 from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = [
-    "CLOCK_MARGIN_SECONDS",
     "DATA_VERSION_TAG",
     "RecordedHistory",
     "RecordedVersion",
@@ -32,6 +31,7 @@ __all__ = [
     "change_metadata",
     "change_up_to",
     "identity_of",
+    "is_dated_ahead",
     "may_hold",
     "newest_recorded_version",
     "recorded_versions",
@@ -180,8 +180,7 @@ class RecordedHistory:
         """
         if identity in self._known:
             return True
-        is_wrong = identity[1] > time.time() + CLOCK_MARGIN_SECONDS
-        since = 0.0 if is_wrong else identity[1] - CLOCK_MARGIN_SECONDS
+        since = 0.0 if is_dated_ahead(identity[1], time.time()) else identity[1] - CLOCK_MARGIN_SECONDS
         if since > self._complete_since:
             return False
         if self._unread is None:
@@ -198,6 +197,14 @@ class RecordedHistory:
         wanted = dg.AssetRecordsFilter(self._head, after_timestamp=max(moment, 0.0))
         read = partial(self._instance.fetch_materializations, wanted, limit=_PAGE, ascending=True)
         return _told_by(records_of_pages(read))
+
+
+def is_dated_ahead(committed_at: float, now: float) -> bool:
+    """Return whether a version bears a time that is further ahead than clocks may differ; in seconds of the Unix epoch.
+
+    Its writer's clock was wrong, so the time tells nothing of the version's age.
+    """
+    return committed_at - now > CLOCK_MARGIN_SECONDS
 
 
 def identity_of(manifest: Manifest) -> VersionIdentity:

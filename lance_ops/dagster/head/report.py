@@ -14,13 +14,13 @@ from lance_ops.dagster.head.index_events import index_events
 from lance_ops.dagster.head.overview import CHARTED, overview
 from lance_ops.dagster.head.owed import debt_policy
 from lance_ops.dagster.head.recorded_versions import (
-    CLOCK_MARGIN_SECONDS,
     DATA_VERSION_TAG,
     RecordedHistory,
     RecordedVersion,
     VersionIdentity,
     change_metadata,
     change_up_to,
+    is_dated_ahead,
 )
 from lance_ops.dagster.head.version_metadata import NewVersion, version_metadata
 from lance_ops.maintenance.debt import DebtPolicy, read_cost
@@ -131,8 +131,8 @@ def _is_young(committed_at: datetime | None, grace: timedelta) -> bool:
     """
     if committed_at is None or not grace:
         return False
-    age = datetime.now(UTC) - committed_at
-    return -timedelta(seconds=CLOCK_MARGIN_SECONDS) < age < grace
+    now = datetime.now(UTC)
+    return now - committed_at < grace and not is_dated_ahead(committed_at.timestamp(), now.timestamp())
 
 
 def _oldest_first(newest: Snapshot, versions: Sequence[int], policy: DebtPolicy) -> Iterator[NewVersion]:

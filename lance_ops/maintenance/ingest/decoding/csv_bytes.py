@@ -7,10 +7,11 @@ a number after 0x         Arrow reads 0xFF as -1 into int8
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
+
+from lance_ops.maintenance.ingest.decoding.requests import StreamOver
 
 __all__ = ["WatchedCsv"]
 
@@ -19,11 +20,11 @@ _PART_BYTES = 64 * 1024
 """This many bytes, and what is computed of them, fit into a core's cache."""
 
 
-class WatchedCsv(io.RawIOBase):
+class WatchedCsv(StreamOver):
     """A stream of CSV that looks at each block that is read of it. `quote` is the sign around cells, or empty."""
 
     def __init__(self, stream: Any, quote: str, *, seeks_hexadecimal: bool) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._quote = quote.encode()
         self._seeks_hexadecimal = seeks_hexadecimal
         self._num_quotes = 0
@@ -31,13 +32,6 @@ class WatchedCsv(io.RawIOBase):
         self._last = b""
         self._has_escaped_quote = False
         self.has_hexadecimal = False
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
     def read(self, size: int = -1) -> bytes:
         block: bytes = self._stream.read(None if size < 0 else size)

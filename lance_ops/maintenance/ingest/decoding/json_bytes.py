@@ -6,7 +6,6 @@ line is its place in the array.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
@@ -22,6 +21,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     DecodingRefused,
     RawLimits,
     RawSource,
+    StreamOver,
     check_count,
 )
 
@@ -95,24 +95,17 @@ class _Marks:
         return places, codes[places], depths
 
 
-class _ArrayLines(io.RawIOBase):
+class _ArrayLines(StreamOver):
     """The items of an array as lines: its brackets become spaces, its commas line feeds, and other line ends spaces.
 
-    An array that `is_cut` may lack its end behind `CUT_BYTES`.
+    An array that `is_cut` may lack its end after the first `CUT_BYTES`.
     """
 
     def __init__(self, stream: Any, *, is_cut: bool) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._is_cut = is_cut
         self._num_bytes = 0
         self._marks = _Marks(b"[]{},")
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
     def read(self, size: int = -1) -> bytes:
         block = self._stream.read(None if size < 0 else size)

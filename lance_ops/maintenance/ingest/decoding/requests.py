@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import errno
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -24,6 +25,7 @@ __all__ = [
     "RawRequest",
     "RawSource",
     "RowGroups",
+    "StreamOver",
     "TextReading",
     "check_count",
     "check_schema",
@@ -44,7 +46,7 @@ _ROW_BYTES = 64 * 1024**2
 """A row of CSV or JSON may have at most this many bytes, unless `RawLimits` says otherwise."""
 
 _ENOUGH_LINES = 2
-"""A text is not cut off before so many lines that are not empty or skipped: the first one of CSV has names."""
+"""A text that is cut off keeps this many lines that are neither empty nor skipped: the first one of CSV has names."""
 
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
@@ -63,9 +65,10 @@ class RawLimits:
     """What one raw file may hold and cost. A file beyond a limit is refused, with the limit's name.
 
     The decoded bytes are at most `expansion` times the file's size; 256 MiB are always allowed. Where several tasks
-    read the row groups of a file, each of them may decode so much, and may read `rows` rows of Arrow IPC, whose footer
-    does not state their number. A row of CSV or JSON has at most `row_bytes`. `memory_bytes` is what decoding
-    may take at once, and `seconds` how long until the next batch, both in a process of its own.
+    read the row groups of a file, each task may decode this many bytes. Each may read `rows` rows of Arrow IPC, because
+    the footer of such a file does not state how many it has. A row of CSV or JSON has at most `row_bytes`.
+    `memory_bytes` is what decoding may take at once, and `seconds` how long it may take until the next batch, both in a
+    process of its own.
     """
 
     file_bytes: int = 16 * 1024**3
@@ -212,6 +215,20 @@ class RawRequest:
         )
 
 
+class StreamOver(io.RawIOBase):
+    """A stream that reads the bytes of another one, which it closes. A subclass says in `read` what becomes of them."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
 @dataclass(frozen=True)
 class RawSource:
     """An open file's path, and how its bytes become UTF-8; of a long one that `is_cut`, only the first lines count.
@@ -238,7 +255,7 @@ class RawSource:
                 return pa.BufferReader(bytes(start))
             start += block
         # Arrow may see the end of a text whose rows are long, and takes a row that is cut there for a whole one. But a
-        # single quote within a cell makes it seem that no line behind it ends.
+        # single quote within a cell makes it seem that no line after it ends.
         end = lines.end if lines.end >= BLOCK_BYTES else max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
         if not end:
             raise DecodingRefused(
@@ -281,7 +298,7 @@ class RawSource:
 class _Lines:
     """Counts the lines of a text that are not empty and do not end within quotes, a block of the text at a time.
 
-    `end` is the place behind the last of their ends.
+    `end` is the number of bytes up to and with the end of the last of these lines.
     """
 
     def __init__(self, quote: str) -> None:
