@@ -38,7 +38,7 @@ class RecordedEvaluation:
 
 
 def records_of_pages(fetch: Callable[..., _Page]) -> Iterator[dg.EventLogRecord]:
-    """Yield the records of all pages. `fetch` reads the page behind a `cursor`, and None stands for the first page.
+    """Yield the records of all pages. `fetch` reads the page that follows a `cursor`, the first page if it is None.
 
     A page is read when the caller asks for its first record.
     """
@@ -61,8 +61,8 @@ def newest_evaluations(
 ) -> Iterator[RecordedEvaluation]:
     """Yield the results of a check, the newest first; the log is read as far as the caller asks for them.
 
-    A run that failed before it came to the check leaves no result, only a record that it planned one. Once `at_least`
-    so many records of both kinds are read, older ones are not.
+    A run that failed before it came to the check leaves no result, only a record that it planned one. Once
+    `at_least` records of both kinds are read, older ones are not.
     """
     cursor: int | None = None
     num_read, at_once = 0, _RECORDS_AT_ONCE

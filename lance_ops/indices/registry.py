@@ -1,8 +1,8 @@
 """The index types, in one explicit tuple. A new one is a room beside `btree/` and a line in `ALL_INDEX_TYPES`.
 
-Its name leaves `_UNSUPPORTED_NAMES`. Two more places must know it, and tests compare both with this tuple:
-`transactions/manifest_changes/index_coverage.py`, which cannot import this room, states how its entries name rows; and
-`IndexSpec` of Dagster's declaration lists its name.
+Whoever adds it takes its name out of `_UNSUPPORTED_NAMES`. Two more places must know it, and tests compare both with
+this tuple: `transactions/manifest_changes/index_coverage.py`, which cannot import this room, states how its entries
+name rows; and `IndexSpec` of Dagster's declaration lists its name.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def pinned(snapshot: Snapshot, *, looks_for_version: bool = True, is_optional: b
 
     Raises `VersionNotFound` if the version is removed already, or announced to be. With
     `looks_for_version=False`, the version may be gone already: the block must check that it exists.
-    If the pin `is_optional`, the block runs without one where the store refuses to write it.
+    If the store refuses to write a pin that `is_optional`, the block runs without a pin.
 
     After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still succeed; clean-up removes the
     pin when it is old.

@@ -76,8 +76,8 @@ class Told:
     def from_cursor(cls, cursor: str | None, instance: dg.DagsterInstance, names: DatasetNames) -> Told:
         """Return what a cursor says. Without one, earlier failures and batches are not told, and red checks are.
 
-        SQLite gives the highest ids again after somebody deletes a run or wipes an asset. A position above the newest
-        record would skip what gets these ids next.
+        SQLite gives the highest ids again after somebody deletes a run or wipes an asset. If the position
+        were above the newest record, the records that get these ids next would be skipped.
         """
         failed = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
         observed = instance.fetch_observations(names.batches, limit=1).records

@@ -176,8 +176,8 @@ def without_removed_batches(
 ) -> dict[str, FailedRuns]:
     """Return the failed runs without those of batches that a restore or an overwrite took out of the table later.
 
-    The history tells when the table was last set back. If it does not, old failures are left out of batches that were
-    `recorded` as partitions and that the table does not hold. Only a person asks for such batches.
+    The history tells when the table was last set back. If it does not tell it, the old failures of batches that were
+    `recorded` as partitions, and that the table does not hold, are left out. Only a person asks for such batches.
     """
     set_back_at = history.set_back_at
 

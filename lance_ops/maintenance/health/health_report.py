@@ -35,9 +35,9 @@ class Severity(Enum):
 class HealthThresholds:
     """The limits beyond which a measure is a finding; ratios are 0 to 1. See `Severity` for `error_factor`.
 
-    A fragment with fewer live rows than `small_fragment_rows` is small, unless its bytes fill a task of a compaction;
-    the default is for compactions of the default target. `max_versions` bounds all versions that the table keeps. The
-    policy of a debt says what a clean-up may remove; there, it bounds these versions alone.
+    A fragment with fewer live rows than `small_fragment_rows` is small, unless it has as many bytes as a task of a
+    compaction reads. The default is for compactions of the default target. `max_versions` bounds all versions that the
+    table keeps. The policy of a debt says what a clean-up may remove; there, it bounds these versions alone.
     """
 
     small_fragment_rows: int = rows_of_small_fragments(_ROWS_OF_COMPACTION)

@@ -35,9 +35,9 @@ _BYTES_OF_COLUMNS = 1 << 20
 
 
 class FileDisagrees(SchemaMismatch):
-    """A raw file whose columns no table may have, or that contradict those of the table or of the files before it.
+    """A raw file has columns that no table may have, or that contradict those of the table or of the files before it.
 
-    `others` are the errors of the other files that do.
+    `others` are the errors of the other files that have such columns.
     """
 
     def __init__(self, file: RawFile, reason: str, others: Sequence[FileDisagrees] = ()) -> None:

@@ -28,7 +28,7 @@ def modified_of(info: Mapping[str, Any]) -> datetime | None:
 
 
 def moment_of(seconds: float) -> datetime | None:
-    """Return the time this many seconds after 1970; None for a number that is no date, which some disks store."""
+    """Return the time this many seconds after 1970. Return None for a number beyond all dates: some disks store one."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

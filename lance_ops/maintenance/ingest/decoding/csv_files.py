@@ -82,7 +82,7 @@ class _ArrowCsv:
     """Arrow's reader of a file.
 
     It opens the file again for a row that is longer than a block, and for a number that Arrow would misread. Then it
-    goes on behind the rows that it has given.
+    continues after the rows that it has yielded.
     """
 
     def __init__(

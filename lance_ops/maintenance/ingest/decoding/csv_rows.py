@@ -25,7 +25,7 @@ __all__ = ["check_quotes", "delimiter_hint", "distinct_names", "line_prefix_wher
 
 _DELIMITERS = ",;\t|"
 _STEP_BYTES = 16 * 1024**2
-"""The standard library reads so many bytes in about half a second."""
+"""The standard library reads this many bytes in about half a second."""
 
 _ROWS_OF_PROOF = 5
 """How many rows after the header are parted by another delimiter than the stated one, and compared with it."""
@@ -130,8 +130,8 @@ def line_prefix_where(source: RawSource, text: TextReading, is_bad: Callable[[li
 def check_quotes(source: RawSource, text: TextReading, num_bytes: int | None = None) -> Iterator[None]:
     """Refuse a quote that is not closed, and one that closes a cell before its end, with the line.
 
-    Yields now and then, because this takes minutes for a long file. Of a file that is longer than `num_bytes`, only
-    about so many are read, and a quote may be open there.
+    Yields now and then, because this takes minutes for a long file. If `num_bytes` is given, only about
+    that many bytes are read, and a quote may be open where they end.
     """
     seen: deque[str] = deque(maxlen=1)
     num_read, is_longer = 0, False

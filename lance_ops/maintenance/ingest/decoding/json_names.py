@@ -106,7 +106,10 @@ def unknown_field_message(row: object, kind: pa.DataType, request: RawRequest) -
 
 
 def _fields_outside(value: object, kind: pa.DataType, path: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield the dotted name of each field that the value has and the type lacks, and those unlike it in case alone."""
+    """Yield the dotted name of each field that the value has and the type lacks.
+
+    With it come the names of the type's fields that differ from it only in upper and lower case.
+    """
     if isinstance(value, list) and pt.is_list(kind):
         for item in value:
             yield from _fields_outside(item, kind.value_type, path)

@@ -1,4 +1,4 @@
-"""Turn cells that were read as text into a column's type, and say what to do about a value that is none of it."""
+"""Turn cells that were read as text into a column's type, and say what to do about a value that is not of that type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count the bytes that rows have where the table's types ask for plain values."""
+"""Count the bytes that rows take when each value is stored on its own, as the table's types may ask for."""
 
 from __future__ import annotations
 

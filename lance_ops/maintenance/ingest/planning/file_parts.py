@@ -21,7 +21,7 @@ _BYTES_OF_FOOTER = 1 << 20
 """About how many bytes are read of a long file to find its row groups."""
 
 _PARTS_PER_TASK = 32
-"""Into about so many parts the bytes of a task are cut at most: tasks become about equal, and parts stay few."""
+"""The bytes of a task are cut into at most about this many parts: tasks become about equal, and parts stay few."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class FooterTask:
-    """Long raw files whose row groups to find, and how many bytes of them to join to a range."""
+    """Long raw files whose row groups a task finds. It joins row groups to ranges of about `range_bytes`."""
 
     files: tuple[RawFile, ...]
     range_bytes: int

@@ -95,7 +95,7 @@ def _merge(
     properties: Mapping[str, str],
     runner: Runner,
 ) -> tuple[Snapshot, MergeCounts]:
-    """Merge the staged rows into the table, which is created without rows first if there is none."""
+    """Merge the staged rows into the table. If there is no table, create it without rows first."""
     target = plan.snapshot
     with pending_files(store_of_rows(plan), fragments).abandoned_on_failure():
         if target is None:

@@ -1,4 +1,4 @@
-"""Write the raw files of a plan's tasks as fragments: a task in any process, and all of them by a runner."""
+"""Write the raw files of a plan's tasks as fragments. A task can run in any process, and a runner runs all of them."""
 
 from __future__ import annotations
 

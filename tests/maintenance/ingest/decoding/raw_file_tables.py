@@ -1,4 +1,4 @@
-"""Raw files of any format, as a test writes and reads them."""
+"""Write tables as raw files of any format, and read such files back, for tests."""
 
 from __future__ import annotations
 
