@@ -27,6 +27,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table.rows import join_bitmaps
 from lance_ops.transactions import REPLACES_PREFIX, Abandonable, PendingFiles, Update
 from lance_ops.writing import (
+    CONFLICT_RETRIES,
     WrittenDeletions,
     choose_file_version,
     commit_operation,
@@ -39,7 +40,12 @@ __all__ = ["replace_matching", "replace_rows"]
 
 
 def replace_rows(
-    snapshot: Snapshot, column: str, values: pa.Array, rows: pa.Table, runner: Runner, conflict_retries: int = 10
+    snapshot: Snapshot,
+    column: str,
+    values: pa.Array,
+    rows: pa.Table,
+    runner: Runner,
+    conflict_retries: int = CONFLICT_RETRIES,
 ) -> Snapshot:
     """Delete the rows whose `column` has one of the values, and add `rows`; return the snapshot after it.
 
@@ -70,7 +76,7 @@ def replace_matching(
     pending: PendingFiles,
     runner: Runner,
     properties: Mapping[str, str] | None = None,
-    conflict_retries: int = 10,
+    conflict_retries: int = CONFLICT_RETRIES,
 ) -> Snapshot:
     """Delete the rows that match a condition, and add fragments that were written for the snapshot's schema.
 

@@ -16,13 +16,13 @@ from unittest.mock import MagicMock, Mock
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 from lance_ops.core.errors import CorruptFile, StoreError
 from lance_ops.runners import Job, JobProgress
 from lance_ops.spark import OnSpark
 from lance_ops.spark.running import FrameJob, frame_job, task_slots_by_query, worker_tasks
 from lance_ops.spark.running.cluster_settings import seconds_until_workers_end
+from lance_ops.spark.running.pickling import pickle_by_value
 from lance_ops.spark.session_kind import lacks_context
 from tests.groups import OWN_SESSIONS
 from tests.spark.test_runner import ATTEMPTS
@@ -104,7 +104,7 @@ def sent_for(groups: list[str]) -> tuple[Any, list[pa.Table]]:
 
 def test_no_task_gets_the_groups_of_others() -> None:
     few, many = (sent_for(["group"] * number)[0] for number in (10, 1000))
-    assert len(cloudpickle.dumps(few)) == len(cloudpickle.dumps(many))  # type: ignore[no-untyped-call]
+    assert len(pickle_by_value(few)) == len(pickle_by_value(many))
 
 
 def test_groups_of_many_bytes_are_sent_as_several_tables(monkeypatch: pytest.MonkeyPatch) -> None:

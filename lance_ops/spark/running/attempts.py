@@ -13,13 +13,14 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
-from pyspark import TaskContext, cloudpickle
+from pyspark import TaskContext
 
 from lance_ops.core.errors import LanceOpsError, StoreError, StoreUnreachable, TasksLost, WrongType
 from lance_ops.core.file_names import file_names_of_job
 from lance_ops.core.records import dataclass
 from lance_ops.runners import Job
 from lance_ops.spark.running.cluster_settings import Settings
+from lance_ops.spark.running.pickling import pickle_by_value
 
 __all__ = ["Attempts", "Failure", "Reported", "max_attempts", "outcomes_or_raise", "remove_files"]
 
@@ -142,7 +143,7 @@ def max_attempts(settings: Settings) -> int:
 def _pickled(outcome: object) -> bytes:
     """Pickle an outcome as Spark does, classes of the caller's program by value; raise `WrongType` if it cannot be."""
     try:
-        return cloudpickle.dumps(outcome)  # type: ignore[no-any-return, no-untyped-call]
+        return pickle_by_value(outcome)
     except Exception as error:
         raise WrongType(
             f"the function's return value cannot be pickled, so it cannot leave the worker: {error}. Return a value "
@@ -163,7 +164,7 @@ def _attempt_number() -> int:
 def _pickle_if_it_comes_back(error: Exception) -> bytes | None:
     """Pickle an error as an outcome, or return None if it cannot be unpickled; its text then travels alone."""
     try:
-        pickled: bytes = cloudpickle.dumps(error)  # type: ignore[no-untyped-call]
+        pickled = pickle_by_value(error)
         pickle.loads(pickled)
     except Exception:  # noqa: BLE001 - a foreign class may raise anything here
         return None

@@ -19,7 +19,6 @@ from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import spark_partition_id
@@ -28,6 +27,7 @@ from lance_ops.core.arrow import scalar
 from lance_ops.core.records import dataclass
 from lance_ops.spark.running.cluster_settings import seconds_until_workers_end, settings_of
 from lance_ops.spark.running.cluster_size import expected_slots
+from lance_ops.spark.running.pickling import pickle_by_value
 from lance_ops.spark.session_kind import lacks_context
 
 __all__ = ["FrameJob", "task_slots_by_query"]
@@ -158,7 +158,7 @@ def _tables_of(groups: Iterable[object]) -> Iterator[pa.Table]:
     size = 0
     for number, group in enumerate(groups):
         numbers.append(number)
-        pickled.append(cloudpickle.dumps(group))  # type: ignore[no-untyped-call]
+        pickled.append(pickle_by_value(group))
         size += len(pickled[-1])
         if size >= _MOST_BYTES_OF_FRAME:
             yield pa.table([numbers, pickled], schema=_GROUPS)
@@ -175,6 +175,6 @@ class _InTask(Generic[G, R]):
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for pickled in batch.column(1).to_pylist():
-                outcomes = pickle.dumps(list(self.worker([pickle.loads(pickled)])))
+            for group in batch.column(1).to_pylist():
+                outcomes = pickle.dumps(list(self.worker([pickle.loads(group)])))
                 yield pa.record_batch([pa.repeat(scalar(outcomes, pa.binary()), 1)], _OUTCOMES)
