@@ -307,8 +307,8 @@ def test_a_clean_up_reads_a_version_once_to_plan_and_once_to_remove_it(s3_server
         # The plan reads all five versions unless they are known. The removal reads the four old ones in any case, so
         # that it can put them back. One HEAD asks for the store's time, the other one for the transaction's file, which
         # shows that the dataset is the same. The PUT announces the removal; no batch was ingested, so there is no
-        # checkpoint to write. One POST deletes all files, another one the manifests of the old versions, and a third
-        # one the announcement: obstore deletes one object by a POST, too.
+        # checkpoint to write. The first POST deletes all files, the second one deletes the manifests of the old
+        # versions, and the third one deletes the announcement: obstore deletes a single object by a POST, too.
         read = {"GET": 4 if known else 9}
         assert requests == {"LIST": 27, **read, "HEAD": 2, "PUT": 1, "POST": 3}
     assert (stats[0].old_versions, stats[0].data_files_removed, stats[0].failed_deletes) == (4, 4, 0)
