@@ -2,8 +2,9 @@
 
 Rows that an index found are read together too if they need few bytes, even of large fragments.
 
-Rows are read and tested as those of one block, and then handed over fragment by fragment. The answer is the same: what
-cannot be read together, or fails, is read block by block, so that errors come in their order and name their file.
+Rows are read and tested as those of one block; the caller has them at once, or fragment by fragment. The answer is the
+same: what cannot be read together, or fails, is read block by block, so that errors come in their order and name their
+file.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from lance_ops.core.schema import Schema
 from lance_ops.file import WHOLE_FILE_BYTES, Budget, row_bytes
 from lance_ops.reading.joined_fragments import JoinedFragments
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS
-from lance_ops.reading.scan_block import live_mask, read_live, read_offsets
+from lance_ops.reading.scan_block import read_live, read_offsets
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, Blocks, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
 from lance_ops.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.table.rows import offsets_in
 
-__all__ = ["JOINED_BYTES", "BlockJoiner"]
+__all__ = ["JOINED_BYTES", "BlockJoiner", "JoinedRows"]
 
 T = TypeVar("T")
 
@@ -64,6 +67,28 @@ class _Columns(NamedTuple):
     row_bytes: int
     chunk_bytes: int
     have_fixed_width: bool
+
+
+class JoinedRows(NamedTuple):
+    """Rows of several fragments in the order of the fragments, which are laid end to end.
+
+    `firsts` has the first offset of each fragment, and the end of the last one. `offsets` are those of the rows.
+    """
+
+    fragments: Sequence[Fragment]
+    firsts: Sequence[int]
+    offsets: RowOffsets
+    table: pa.Table
+
+    def by_fragment(self) -> Iterator[ScannedRows]:
+        """Yield the rows of each fragment that has any, with their offsets in it."""
+        cuts = self.firsts
+        if not isinstance(self.offsets, range):
+            cuts = np.searchsorted(self.offsets, np.array(self.firsts, np.uint64)).tolist()
+        for fragment, first, (start, stop) in zip(self.fragments, self.firsts, pairwise(cuts), strict=False):
+            if start < stop:
+                offsets = _shifted(self.offsets[start:stop], first)
+                yield ScannedRows(fragment, offsets, self.table.slice(start, stop - start))
 
 
 class BlockJoiner:
@@ -102,14 +127,15 @@ class BlockJoiner:
         if group:
             yield tuple(group)
 
-    def read(self, blocks: Sequence[Block], finish: Callable[[ScannedRows], T], budget: Budget) -> list[T] | None:
-        """Return the results of `finish` for the blocks with matching rows; None if they must be read separately.
+    def read(self, blocks: Sequence[Block], finish: Callable[[JoinedRows], T], budget: Budget) -> T | None:
+        """Return what `finish` makes of the blocks' matching rows; None if the blocks must be read separately.
 
         Once it has returned None, the joiner groups no more blocks: the reason likely holds for all fragments.
         """
         columns = self._columns  # another thread may set it to None at any time
         try:
-            found = None if columns is None else self._read(columns.schema, blocks, finish, budget)
+            joined = None if columns is None else self._read(columns.schema, blocks, budget)
+            found = None if joined is None else finish(joined)
         except (LanceOpsError, OSError):
             found = None
         if found is None:
@@ -131,33 +157,19 @@ class BlockJoiner:
             num_bytes = min(num_bytes, len(block) * (num_bytes // fragment.physical_rows + columns.chunk_bytes))
         return num_bytes if num_bytes <= _SMALL_BYTES else None
 
-    def _read(
-        self, schema: Schema, blocks: Sequence[Block], finish: Callable[[ScannedRows], T], budget: Budget
-    ) -> list[T] | None:
+    def _read(self, schema: Schema, blocks: Sequence[Block], budget: Budget) -> JoinedRows | None:
         snapshot, request = self._snapshot, self._request
-        joined = JoinedFragments.open(snapshot, [block.fragment for block in blocks], schema)
+        fragments = [block.fragment for block in blocks]
+        joined = JoinedFragments.open(snapshot, fragments, schema)
         if joined is None:
             return None
         firsts = (0, *joined.ends)
         whole = replace(blocks[0], stop=joined.ends[-1])
         chosen = _chosen(blocks, firsts)
-        offsets: RowOffsets
         if chosen is not None:
-            offsets, table = read_offsets(snapshot, joined, whole, chosen, request.schema, budget)
-        else:
-            if not request.include_deleted_rows:
-                snapshot.read_short_deletion_vectors(block.fragment for block in blocks)
-            masks = () if request.include_deleted_rows else [live_mask(snapshot, block) for block in blocks]
-            offsets, table = read_live(snapshot, joined, whole, _joined(blocks, masks), request, budget)
-        if isinstance(offsets, range):
-            cuts: Sequence[int] = firsts
-        else:
-            cuts = np.searchsorted(offsets, np.array(firsts, np.uint64)).tolist()
-        return [
-            finish(ScannedRows(block.fragment, _shifted(offsets[start:stop], first), table.slice(start, stop - start)))
-            for block, first, (start, stop) in zip(blocks, firsts, pairwise(cuts), strict=False)
-            if start < stop
-        ]
+            return JoinedRows(fragments, firsts, *read_offsets(snapshot, joined, whole, chosen, request.schema, budget))
+        live = None if request.include_deleted_rows else _live_mask(snapshot, fragments, firsts)
+        return JoinedRows(fragments, firsts, *read_live(snapshot, joined, whole, live, request, budget))
 
 
 def _blocks_in_group(num_blocks: int, block_bytes: int, workers: int) -> int:
@@ -224,14 +236,17 @@ def _chosen(blocks: Sequence[Block], firsts: Sequence[int]) -> Uint64Array | Non
     return np.concatenate(chosen) if chosen else None
 
 
-def _joined(blocks: Sequence[Block], masks: Sequence[BoolArray | None]) -> BoolArray | None:
-    """Return one mask of all blocks' rows; None if no block has a mask."""
-    if all(mask is None for mask in masks):
-        return None
-    filled = (
-        np.ones(len(block), np.bool_) if mask is None else mask for block, mask in zip(blocks, masks, strict=True)
-    )
-    return np.concatenate([*filled])
+def _live_mask(snapshot: Snapshot, fragments: Sequence[Fragment], firsts: Sequence[int]) -> BoolArray | None:
+    """Return a mask of the live rows of whole fragments that are laid end to end; None if all are live."""
+    snapshot.read_short_deletion_vectors(fragments)
+    live: BoolArray | None = None
+    for fragment, first in zip(fragments, firsts, strict=False):
+        deleted = snapshot.deletion_vector(fragment)
+        if deleted:
+            if live is None:
+                live = np.ones(firsts[-1], np.bool_)
+            live[offsets_in(deleted) + first] = False
+    return live
 
 
 def _shifted(offsets: RowOffsets, distance: int) -> RowOffsets:

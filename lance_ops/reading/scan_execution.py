@@ -15,7 +15,7 @@ from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import LanceOpsError, ReadTooLarge
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.file import Budget, SharedBytes
-from lance_ops.reading.joined_blocks import JOINED_BYTES, BlockJoiner
+from lance_ops.reading.joined_blocks import JOINED_BYTES, BlockJoiner, JoinedRows
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS, row_field
 from lance_ops.reading.scan_block import MAX_BLOCK_BYTES, read_block, read_halves
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, check_is_stored, plan_scan
@@ -64,38 +64,43 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     return (table for _, table in scan_fragments(snapshot, request))
 
 
-def scan_whole(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the answer as `scan_fragments` does, for a caller that reads all of it before it gives an answer.
+def scan_whole(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
+    """Yield the answer as `scan` does, for a caller that reads all of it before it gives an answer.
 
-    Raises `ReadTooLarge` as `check_is_stored` does.
+    Small fragments that were read together are one table. Raises `ReadTooLarge` as `check_is_stored` does.
     """
     plan = plan_scan(snapshot, request)
     check_is_stored(snapshot, plan)
-    yield from _answer(snapshot, plan)
+    add_row_columns = _adder_of_row_columns(snapshot, request)
+    finish_joined = None if request.row_columns else lambda joined: [joined.table]
+    tables = _read_all(snapshot, plan, add_row_columns, finish_joined)
+    yield from (table for _, table in _answer(plan, ((None, table) for table in tables)))
 
 
 def scan_fragments(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[int, pa.Table]]:
     """Yield the answer as `scan` does, each block with the id of its fragment."""
-    yield from _answer(snapshot, plan_scan(snapshot, request))
+    add_row_columns = _adder_of_row_columns(snapshot, request)
+    plan = plan_scan(snapshot, request)
+    yield from _answer(plan, _read_all(snapshot, plan, lambda rows: (rows.fragment.id, add_row_columns(rows))))
 
 
-def _answer(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[int, pa.Table]]:
+def _adder_of_row_columns(snapshot: Snapshot, request: ScanRequest) -> Callable[[ScannedRows], pa.Table]:
+    names, is_null = request.row_columns, request.include_deleted_rows
+    return lambda rows: with_row_columns(
+        snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null
+    )
+
+
+def _answer(plan: ScanPlan, found: Iterator[tuple[T, pa.Table]]) -> Iterator[tuple[T, pa.Table]]:
+    """Yield those of the parts that the offset and the limit leave, and record them if the scan is traced."""
     trace, request = current_trace(), plan.request
-    names = request.row_columns
-
-    def add_row_columns(rows: ScannedRows) -> tuple[int, pa.Table]:
-        is_null = request.include_deleted_rows
-        table = with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null)
-        return rows.fragment.id, table
-
-    parts = (part for part in _read_all(snapshot, plan, add_row_columns) if part[1].num_rows)
-    found: Iterator[tuple[int, pa.Table]] = parts
+    found = (part for part in found if part[1].num_rows)
     if plan.offset or request.limit is not None:
-        found = _limit_parts(parts, plan.offset, request.limit)
+        found = _limit_parts(found, plan.offset, request.limit)
     if trace is not None:
         trace.add_plan(plan.num_fragments, len(plan.blocks), plan.num_physical_rows)
         found = trace.read.advancing(found, lambda part: part[1].num_rows)
-    yield from found
+    return found
 
 
 def in_task(snapshot: Snapshot, request: ScanRequest) -> ScanRequest:
@@ -150,12 +155,20 @@ def empty_answer(request: ScanRequest) -> pa.Table:
     return pa.Table.from_batches([], pa.schema([*schema, *map(row_field, request.row_columns)], schema.metadata))
 
 
-def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows], T]) -> Iterator[T]:
+def _read_all(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    finish: Callable[[ScannedRows], T],
+    finish_joined: Callable[[JoinedRows], Iterable[T]] | None = None,
+) -> Iterator[T]:
     """Read a plan's blocks ahead, in threads, and yield the result of `finish` for each.
 
-    A single block is read here and now: it needs no other thread, no reading ahead and no group.
+    Blocks that are read together have the results of `finish_joined`; without it, each of them that has a matching row
+    has the result of `finish`. A single block is read here and now: it needs no other thread, no reading ahead and no
+    group.
     """
     request = plan.request
+    finish_group = finish_joined or (lambda joined: [*map(finish, joined.by_fragment())])
     cores = available_cores()
     scanned = _scanned_fields(snapshot, request)
     if len(plan.blocks) == 1:
@@ -185,7 +198,7 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
         (block, *others), cut_into = task
         budget = Budget(0, MAX_BLOCK_BYTES, held)
         if others:
-            joined = joiner.read(task[0], finish, budget)
+            joined = joiner.read(task[0], finish_group, budget)
             if joined is not None:
                 return budget, joined
             budget.release()

@@ -93,7 +93,7 @@ def _first_rows(
         with_row_offset=False,
     )
     kept: pa.RecordBatch | None = None
-    for _, table in scan_whole(snapshot, keys) if last else ():
+    for table in scan_whole(snapshot, keys) if last else ():
         for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
             candidates = _keyed(batch, columns, order, [ROW_ADDRESS])
             if kept is not None:
@@ -115,7 +115,7 @@ def _all_rows(
     columns: Sequence[predicate.Column],
     sort_bytes: int,
 ) -> Iterator[pa.Table]:
-    whole = (table for _, table in scan_whole(snapshot, without_limit(request)))
+    whole = scan_whole(snapshot, without_limit(request))
     rows = limit_held_bytes(snapshot, whole, snapshot.fragments, FREE_SORTED_BYTES)
     batches = (
         _keyed(batch, columns, order, batch.schema.names) for table in rows for batch in _plain(table).to_batches()

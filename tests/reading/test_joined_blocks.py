@@ -39,12 +39,22 @@ def test_a_joint_read_has_the_batches_of_separate_ones(
     groups.clear()
     found = list(dataset.scanner(**options).to_batches())
     assert groups, "nothing was read together"
+    whole = dataset.scanner(**options).to_table()
     counted = dataset.count_rows(options.get("filter"))
     monkeypatch.setattr(joined_blocks, "_MAX_JOINED", 1)
     groups.clear()
     assert found == list(dataset.scanner(**options).to_batches())
+    assert whole == dataset.scanner(**options).to_table()
     assert counted == dataset.count_rows(options.get("filter"))
     assert not groups
+
+
+def test_a_whole_table_has_one_chunk_for_what_was_read_together(tmp_path: Path, groups: list[int]) -> None:
+    dataset = made(tmp_path / "t")
+    dataset.delete("id % 10 = 3")
+    groups.clear()
+    assert dataset.to_table()["id"].num_chunks == len(groups) == 1
+    assert dataset.to_table(with_row_id=True)["id"].num_chunks == FRAGMENTS
 
 
 INDEXED_SCANS: list[dict[str, Any]] = [
@@ -244,7 +254,7 @@ def test_a_thread_that_ends_the_joining_does_not_disturb_a_read_of_another_one(
     (group,) = joiner.group(plan_scan(snapshot, request).blocks, 1)
     looks = iter([joiner._columns])  # whoever looks again finds that they are gone
     monkeypatch.setattr(BlockJoiner, "_columns", property(lambda self: next(looks, None)), raising=False)
-    read = joiner.read(group, lambda rows: rows.table.num_rows, Budget(1 << 30))
+    read = joiner.read(group, lambda joined: [len(rows) for rows in joined.by_fragment()], Budget(1 << 30))
     assert read == [ROWS // FRAGMENTS] * FRAGMENTS
 
 

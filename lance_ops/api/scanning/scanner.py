@@ -169,7 +169,7 @@ class LanceScanner:
         if request.predicate is None and request.rows is None and not request.include_deleted_rows:
             left = max(self._num_live_rows(request.fragment_ids) - request.offset, 0)
             return left if request.limit is None else min(left, request.limit)
-        return sum(table.num_rows for _, table in reading.scan_whole(self._snapshot, self._counted_request()))
+        return sum(table.num_rows for table in reading.scan_whole(self._snapshot, self._counted_request()))
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe the plan of the scan, one node in each line."""
@@ -220,8 +220,8 @@ class LanceScanner:
         """Yield the answer for a caller that holds all of it; raises `ReadTooLarge` as `limit_held_bytes` does."""
         ids = request.fragment_ids
         fragments = (each for each in self._snapshot.fragments if ids is None or each.id in ids)
-        whole = (table for _, table in reading.scan_whole(self._snapshot, request))
-        return limit_held_bytes(self._snapshot, self._rows(request) if self._order_by else whole, fragments)
+        tables = self._rows(request) if self._order_by else reading.scan_whole(self._snapshot, request)
+        return limit_held_bytes(self._snapshot, tables, fragments)
 
     def _num_live_rows(self, fragment_ids: Collection[int] | None) -> int:
         if fragment_ids is None:

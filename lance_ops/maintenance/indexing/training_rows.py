@@ -55,7 +55,7 @@ def _read(snapshot: Snapshot, field: Field, request: ScanRequest, row_key: RowKe
     by_id = row_key is RowKey.STABLE_ID
     asked = replace(request, schema=schema, with_row_id=by_id, with_row_address=not by_id)
     wanted = pa.schema([pa.field(INDEX_VALUE, field.arrow_type), pa.field(INDEX_ROW, pa.uint64())])
-    found = (table for _, table in scan_whole(snapshot.verifying(), asked))
+    found = scan_whole(snapshot.verifying(), asked)
     for table in limit_held_bytes(snapshot, found, fragments, FREE_SORTED_BYTES):
         values = indexed_values(table.column(0), schema, field)
         yield from pa.Table.from_arrays([values, table.columns[-1]], schema=wanted).to_batches()
