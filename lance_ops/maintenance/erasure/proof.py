@@ -39,7 +39,7 @@ from lance_ops.maintenance.erasure.byte_search import ByteSearch
 from lance_ops.maintenance.erasure.holdings import Holdings, Why, retained_and_detached_versions
 from lance_ops.maintenance.erasure.report import ExaminedFile
 from lance_ops.maintenance.erasure.row_search import search_unnamed
-from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
+from lance_ops.maintenance.erasure.subject import SharedTable, shared
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner
 from lance_ops.snapshot import Snapshot

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_ops.core.arrow import is_text_or_bytes
 from lance_ops.core.predicate import Equals, Predicate, column_query
-from lance_ops.maintenance.erasure.key_join import HasKey
+from lance_ops.maintenance.erasure.subject import HasKey
 
 __all__ = ["long_enough", "marks_rows", "stated_values", "value_bytes"]
 

@@ -16,8 +16,9 @@ import pytest
 
 import lance_ops
 from lance_ops.core.errors import StoreError, WriteRefused
-from lance_ops.maintenance.erasure import Subject, plan_erasure, shared_table
-from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
+from lance_ops.maintenance.erasure import Subject, plan_erasure
+from lance_ops.maintenance.erasure.subject import shared_table
+from lance_ops.maintenance.erasure.subject.shared_table import SharedTable, shared
 from lance_ops.store import LocalStore
 from tests.pickling_runner import PicklingRunner
 

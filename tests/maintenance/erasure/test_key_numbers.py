@@ -12,9 +12,9 @@ import pytest
 
 import lance_ops
 from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure
-from lance_ops.maintenance.erasure.fitted_keys import fitted
-from lance_ops.maintenance.erasure.key_join import HasKey
-from lance_ops.maintenance.erasure.shared_table import SharedTable
+from lance_ops.maintenance.erasure.subject.fitted_keys import fitted
+from lance_ops.maintenance.erasure.subject.key_join import HasKey
+from lance_ops.maintenance.erasure.subject.shared_table import SharedTable
 
 INTEGERS = [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)]
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]

@@ -11,8 +11,8 @@ import pytest
 import lance_ops
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.maintenance.erasure import Subject, plan_erasure
-from lance_ops.maintenance.erasure.key_join import HasKey
-from lance_ops.maintenance.erasure.shared_table import SharedTable
+from lance_ops.maintenance.erasure.subject.key_join import HasKey
+from lance_ops.maintenance.erasure.subject.shared_table import SharedTable
 
 FAMILIES: dict[str, list[pa.DataType]] = {
     "numbers": [pa.int8(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(9, 2)],

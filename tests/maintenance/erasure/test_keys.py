@@ -24,10 +24,11 @@ from lance_ops.core.errors import (
     SchemaMismatch,
     UnsupportedFeature,
 )
-from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure, shared_table
+from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure
 from lance_ops.maintenance.erasure import erasing as erasing_module
-from lance_ops.maintenance.erasure.key_join import HasKey
-from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
+from lance_ops.maintenance.erasure.subject import shared_table
+from lance_ops.maintenance.erasure.subject.key_join import HasKey
+from lance_ops.maintenance.erasure.subject.shared_table import SharedTable, shared
 from lance_ops.runners import InThreads
 from lance_ops.store import LocalStore
 from tests.pickling_runner import PicklingRunner

@@ -17,8 +17,8 @@ from lance_ops.changing import key_hashes
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.erasure.key_join import HasKey, distinct_keys
-from lance_ops.maintenance.erasure.shared_table import SharedTable, shared
+from lance_ops.maintenance.erasure.subject.key_join import HasKey, distinct_keys
+from lance_ops.maintenance.erasure.subject.shared_table import SharedTable, shared
 from lance_ops.reading import ROW_COLUMNS, UserFilter, bind_filter
 from lance_ops.runners import Runner
 from lance_ops.snapshot import Snapshot

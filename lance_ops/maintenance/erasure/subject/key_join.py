@@ -15,8 +15,8 @@ from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidFilter, InvalidInput
 from lance_ops.core.predicate import Column, Expression, Predicate, Statistics, TruthSet, Values, compute_type, computed
 from lance_ops.core.records import dataclass
-from lance_ops.maintenance.erasure.fitted_keys import fitted
-from lance_ops.maintenance.erasure.shared_table import SharedTable
+from lance_ops.maintenance.erasure.subject.fitted_keys import fitted
+from lance_ops.maintenance.erasure.subject.shared_table import SharedTable
 from lance_ops.snapshot import Snapshot
 from lance_ops.table.rows import NO_CODE
 
