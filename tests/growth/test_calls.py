@@ -23,7 +23,7 @@ import lance_ops
 from lance_ops.core.file_names import DELETIONS_DIR
 from lance_ops.maintenance.cleanup import version_removal
 from lance_ops.maintenance.erasure import Subject
-from lance_ops.maintenance.erasure.holdings import Search
+from lance_ops.maintenance.erasure.searching import Search
 from lance_ops.reading import ScanRequest, bind_filter, plan_scan, scan_plan
 from lance_ops.runners import InThreads
 from lance_ops.snapshot import Snapshot, stored_sizes

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
         erase,
         plan_erasure,
     )
-    from lance_ops.maintenance.erasure.holdings import Cause, Holdings
     from lance_ops.maintenance.erasure.report import ErasureReport
+    from lance_ops.maintenance.erasure.searching import Cause, Holdings
     from lance_ops.maintenance.erasure.subject import Subject
 
 __all__ = [
@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Cause": "holdings",
+    "Cause": "searching",
     "ErasureOptions": "erasing",
     "ErasureReport": "report",
-    "Holdings": "holdings",
+    "Holdings": "searching",
     "Subject": "subject",
     "check_permitted": "erasing",
     "erase": "erasing",

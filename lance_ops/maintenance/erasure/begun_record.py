@@ -10,8 +10,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from lance_ops.core.errors import ObjectNotFound
-from lance_ops.maintenance.erasure.holdings import Holdings
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
+from lance_ops.maintenance.erasure.searching import Holdings
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.refs import PINS_DIR, is_pin_of_work, list_erasures
 from lance_ops.store import Store

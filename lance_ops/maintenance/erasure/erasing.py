@@ -35,9 +35,9 @@ from lance_ops.indices import index_type_of
 from lance_ops.maintenance.cleanup import CleanupOptions, CleanupTasks, NamedFiles, cleanup_old_versions
 from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite
 from lance_ops.maintenance.erasure.begun_record import begin_record, interrupted_erasure, remove_pins
-from lance_ops.maintenance.erasure.holdings import BranchHoldings, Cause, Holdings, Search, Why
 from lance_ops.maintenance.erasure.proof import Proof, named_by_versions, prove
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport
+from lance_ops.maintenance.erasure.searching import BranchHoldings, Cause, Holdings, Search, Why
 from lance_ops.maintenance.erasure.subject import Subject
 from lance_ops.maintenance.indexing import rebuild_index
 from lance_ops.refs import (

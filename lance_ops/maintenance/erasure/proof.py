@@ -36,9 +36,8 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import NamedFiles
 from lance_ops.maintenance.erasure.byte_search import ByteSearch
-from lance_ops.maintenance.erasure.holdings import Holdings, Why, retained_and_detached_versions
 from lance_ops.maintenance.erasure.report import ExaminedFile
-from lance_ops.maintenance.erasure.row_search import search_unnamed
+from lance_ops.maintenance.erasure.searching import Holdings, Why, retained_and_detached_versions, search_unnamed
 from lance_ops.maintenance.erasure.subject import SharedTable, shared
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.runners import Job, Runner

@@ -18,7 +18,7 @@ import lance_ops
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.maintenance.compaction import execute_rewrite
 from lance_ops.maintenance.erasure import ErasureOptions, ErasureReport, Subject, erase
-from lance_ops.maintenance.erasure.index_search import may_have_covered
+from lance_ops.maintenance.erasure.searching.index_search import may_have_covered
 from lance_ops.runners import InThreads
 
 SUBJECT = "subject-7f3a9c"

@@ -9,7 +9,7 @@ import pytest
 
 import lance_ops
 from lance_ops.maintenance.erasure import ErasureOptions, ErasureReport, Subject, erase, erasing
-from lance_ops.maintenance.erasure.stated_texts import stated_texts
+from lance_ops.maintenance.erasure.searching.stated_texts import stated_texts
 from lance_ops.runners import InThreads
 from lance_ops.transactions import COMMIT_MESSAGE, CommittedVersion, Delete, Transaction, UpdateConfig
 from lance_ops.transactions.transaction import StoredTransaction

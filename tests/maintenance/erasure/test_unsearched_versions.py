@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.maintenance.erasure import Subject, holdings, plan_erasure
+from lance_ops.maintenance.erasure import Subject, plan_erasure
+from lance_ops.maintenance.erasure.searching import version_search
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 
@@ -193,13 +194,13 @@ def test_a_search_that_finds_nothing_looks_at_each_fragment_of_each_version_once
     made = people(dataset_uri)
     made.delete("name = 'Dan'")
     looked: list[int] = []
-    files_of = holdings._files_of
+    files_of = version_search._files_of
 
     def counted(version: Snapshot, fragment: Fragment) -> frozenset[str]:
         looked.append(version.version)
         return files_of(version, fragment)
 
-    monkeypatch.setattr(holdings, "_files_of", counted)
+    monkeypatch.setattr(version_search, "_files_of", counted)
     found = plan_erasure(made.snapshot, Subject("name = 'Eve'"))
     assert found.is_clean
     assert sorted(looked) == [1, 1, 2, 2, 2, 2], "the newest version is also the head"

@@ -19,7 +19,7 @@ from lance_ops.core.file_names import DATA_DIR
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
-from lance_ops.maintenance.erasure.sought_values import marks_rows, value_bytes
+from lance_ops.maintenance.erasure.searching.sought_values import marks_rows, value_bytes
 from lance_ops.maintenance.erasure.subject import HasKey
 from lance_ops.reading import ScanRequest, in_task, scan_rows
 from lance_ops.runners import Job, Runner

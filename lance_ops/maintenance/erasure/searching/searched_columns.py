@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema, split_path
-from lance_ops.maintenance.erasure.row_search import columns_read
+from lance_ops.maintenance.erasure.searching.row_search import columns_read
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 

@@ -18,7 +18,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
-from lance_ops.maintenance.erasure.row_search import FilterColumns, columns_read
+from lance_ops.maintenance.erasure.searching.row_search import FilterColumns, columns_read
 from lance_ops.reading import open_index
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
