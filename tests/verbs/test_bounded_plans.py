@@ -11,10 +11,11 @@ import pytest
 
 from lance_ops.api import LanceDataset, dataset, write_dataset
 from lance_ops.core.errors import ErasureNotProven, InvalidInput, PlanOutdated
-from lance_ops.maintenance.erasure import erasing
+from lance_ops.maintenance.erasure import erasing, removal
 from lance_ops.verbs import Cleanup, Erase, StoredPlan, Verb, do_now, execute_plan, make_plan
 
 ERASE = Erase("x = 2", "request 12", remove_tags=True, rewrite_branches=True)
+REMOVAL = removal.Removal, "remove_holders"
 
 
 @pytest.fixture
@@ -110,13 +111,13 @@ def test_an_erasure_is_refused_for_an_older_version_that_its_preview_did_not_sho
         execute_plan(shown, dataset(numbers.uri))
 
 
-@pytest.mark.parametrize("step", ["_remove_holders", "_prove"])
+@pytest.mark.parametrize(("place", "step"), [REMOVAL, (erasing, "prove")], ids=["removal", "proof"])
 def test_a_plan_of_an_erasure_that_died_goes_on(
-    numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch, step: str
+    numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch, place: object, step: str
 ) -> None:
     plan = stored(ERASE, numbers.uri)
-    die_at(step, plan, monkeypatch)
-    assert (plan.read_version in retained(numbers.uri)) == (step == "_remove_holders")
+    die_at(place, step, plan, monkeypatch)
+    assert (plan.read_version in retained(numbers.uri)) == (place is removal.Removal)
     assert execute_plan(plan, dataset(numbers.uri)).facts["is_proven"]
 
 
@@ -132,7 +133,7 @@ def test_an_erasure_that_died_and_has_grown_is_refused(
     numbers: LanceDataset, monkeypatch: pytest.MonkeyPatch, grow: Callable[[LanceDataset], object], message: str
 ) -> None:
     plan = stored(ERASE, numbers.uri)
-    die_at("_remove_holders", plan, monkeypatch)
+    die_at(*REMOVAL, plan, monkeypatch)
     grow(dataset(numbers.uri))
     with pytest.raises(PlanOutdated, match=message):
         execute_plan(plan, dataset(numbers.uri))
@@ -167,14 +168,14 @@ def test_a_plan_whose_version_a_clean_up_removed_is_refused(numbers: LanceDatase
         execute_plan(plan, dataset(numbers.uri))
 
 
-def die_at(step: str, plan: StoredPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+def die_at(place: object, step: str, plan: StoredPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     """Execute a plan of an erasure, and end it before a step."""
 
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(erasing._Erasing, step, die)
+        patched.setattr(place, step, die)
         with pytest.raises(KeyboardInterrupt):
             execute_plan(plan, dataset(plan.uri))
 

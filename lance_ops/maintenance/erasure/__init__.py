@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.maintenance.erasure.erasing import (
-        ErasureOptions,
-        check_permitted,
-        erase,
-        plan_erasure,
-    )
+    from lance_ops.maintenance.erasure.erasing import erase, plan_erasure
+    from lance_ops.maintenance.erasure.permission import ErasureOptions, check_permitted
     from lance_ops.maintenance.erasure.report import ErasureReport
     from lance_ops.maintenance.erasure.searching import Cause, Holdings
     from lance_ops.maintenance.erasure.subject import Subject
@@ -30,11 +26,11 @@ __all__ = [
 
 _MODULES = {
     "Cause": "searching",
-    "ErasureOptions": "erasing",
+    "ErasureOptions": "permission",
     "ErasureReport": "report",
     "Holdings": "searching",
     "Subject": "subject",
-    "check_permitted": "erasing",
+    "check_permitted": "permission",
     "erase": "erasing",
     "plan_erasure": "erasing",
 }

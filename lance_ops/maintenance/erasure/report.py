@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from lance_ops.core.records import dataclass
 from lance_ops.refs import ERASURES_DIR
 from lance_ops.store import Store
 
-__all__ = ["ErasedBranch", "ErasureReport", "ExaminedFile"]
+__all__ = ["ErasedBranch", "ErasureReport", "ExaminedFile", "ReportDraft"]
 
 _MOST_FILES_ON_PAGE = 1000
 _NOT_EXAMINED = (
@@ -154,6 +154,33 @@ class ErasureReport:
     def with_values(self, **changes: Any) -> ErasureReport:
         """Return the report with other values."""
         return replace(self, **changes)
+
+
+class ReportDraft:
+    """The report of an erasure under way. A step adds what it did at once, because the next step may fail."""
+
+    def __init__(self, report: ErasureReport) -> None:
+        self.report = report
+
+    def add_counts(self, **counts: int) -> None:
+        """Add to the report's counts, by their names."""
+        changed = {name: getattr(self.report, name) + count for name, count in counts.items()}
+        self.report = self.report.with_values(**changed)
+
+    def add_names(self, **names: Iterable[str]) -> None:
+        """Add to the report's lists of removed versions and tags, by their names; a list has each name once."""
+        changed = {name: tuple(dict.fromkeys([*getattr(self.report, name), *more])) for name, more in names.items()}
+        self.report = self.report.with_values(**changed)
+
+    def add_rebuilt_indices(self, names: Iterable[str]) -> None:
+        """Add the names of indices that were built anew; the report has them in alphabetical order."""
+        rebuilt = tuple(sorted({*self.report.rebuilt_indices, *names}))
+        self.report = self.report.with_values(rebuilt_indices=rebuilt)
+
+    def set_committed(self, branch: str, version: int) -> None:
+        """Set the last version that the erasure committed on a branch."""
+        committed = {**self.report.committed_versions, branch: version}
+        self.report = self.report.with_values(committed_versions=committed)
 
 
 def _row(first: str, *cells: str) -> str:

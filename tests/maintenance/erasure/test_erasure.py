@@ -21,8 +21,7 @@ from lance_ops.fragment import write_fragments
 from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_versions
 from lance_ops.maintenance.compaction import execute_rewrite
 from lance_ops.maintenance.debt import measure_debt
-from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure
-from lance_ops.maintenance.erasure import erasing as erasing_module
+from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure, removal
 from lance_ops.refs import pinned_with_later
 from lance_ops.runners import InThreads
 from lance_ops.store import FsspecStore
@@ -154,7 +153,7 @@ def test_an_erasure_that_crashed_blocks_restores_and_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(erasing_module, "cleanup_old_versions", crash)
+        patched.setattr(removal, "cleanup_old_versions", crash)
         with pytest.raises(KeyboardInterrupt):
             erase(people.snapshot, Subject(f"name = '{SUBJECT}'"), ALL)
     assert lance_ops.dataset(people.uri).count_rows(f"name = '{SUBJECT}'") == 0

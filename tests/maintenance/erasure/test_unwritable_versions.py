@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.errors import UnsupportedFeature
 from lance_ops.maintenance.cleanup import cleanup_old_versions
-from lance_ops.maintenance.erasure import erasing
+from lance_ops.maintenance.erasure import removal
 from tests.maintenance.conftest import forbid_writes
 
 
@@ -49,7 +49,7 @@ def test_such_a_version_that_comes_up_later_leaves_the_erasure_unproven(
         forbid_writes(lance_ops.dataset(dataset_uri).snapshot)
         return stats
 
-    monkeypatch.setattr(erasing, "cleanup_old_versions", remove_then_forbid)
+    monkeypatch.setattr(removal, "cleanup_old_versions", remove_then_forbid)
     report = made.erase("name = 'Ada'", reason="request 12")
     assert report.erased_rows == 1
     assert any("bit 40" in each for each in report.unproven), report.unproven
