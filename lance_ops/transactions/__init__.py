@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lance_ops.transactions.footprint import Footprint
     from lance_ops.transactions.inserted_keys import InsertedKeys
     from lance_ops.transactions.manifest_changes import UpdateMap
-    from lance_ops.transactions.next_version import NO_TABLE, next_manifest
+    from lance_ops.transactions.next_version import MOST_CLOCK_SKEW_SECONDS, NO_TABLE, next_manifest
     from lance_ops.transactions.operation import ApplyContext, Operation
     from lance_ops.transactions.operations import (
         ALL_OPERATIONS,
@@ -88,6 +88,7 @@ __all__ = [
     "BATCH_PREFIX",
     "COMMIT_MESSAGE",
     "MAX_RETRIES",
+    "MOST_CLOCK_SKEW_SECONDS",
     "NO_TABLE",
     "REASON_PROPERTY",
     "REPLACES_PREFIX",
@@ -166,6 +167,7 @@ _MODULES = {
     "BATCH_PREFIX": "committed",
     "COMMIT_MESSAGE": "transaction",
     "MAX_RETRIES": "committing",
+    "MOST_CLOCK_SKEW_SECONDS": "next_version",
     "NO_TABLE": "next_version",
     "REASON_PROPERTY": "transaction",
     "REPLACES_PREFIX": "committed",

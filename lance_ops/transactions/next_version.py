@@ -10,13 +10,13 @@ from lance_ops.table import WRITER, DataFile, Fragment, Manifest, change_manifes
 from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["NO_TABLE", "next_manifest", "next_timestamp"]
+__all__ = ["MOST_CLOCK_SKEW_SECONDS", "NO_TABLE", "next_manifest", "next_timestamp"]
 
 NO_TABLE = Manifest(version=0, schema=Schema(()))
 """The manifest that the first transaction of a table is applied to."""
 
-_CLOCK_TOLERANCE_NS = 3600 * 10**9
-"""How far the clocks of two writers may differ before one of them counts as wrong."""
+MOST_CLOCK_SKEW_SECONDS = 3600
+"""How far the clocks of two processes may differ before one of them counts as wrong."""
 
 
 def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyContext, now_ns: int) -> Manifest:
@@ -54,11 +54,11 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyCont
 def next_timestamp(before: Manifest, now_ns: int) -> int:
     """Return the timestamp of a version that is made from `before` now.
 
-    It is not earlier than that of `before` if the writers' clocks differ by up to an hour. A timestamp further in the
-    future is that of a wrong clock: later versions do not take it over.
+    It is not earlier than that of `before` if the writers' clocks differ by up to `MOST_CLOCK_SKEW_SECONDS`. A
+    timestamp further in the future is that of a wrong clock: later versions do not take it over.
     """
     earliest = before.timestamp_ns or 0
-    return earliest if now_ns < earliest <= now_ns + _CLOCK_TOLERANCE_NS else now_ns
+    return earliest if now_ns < earliest <= now_ns + MOST_CLOCK_SKEW_SECONDS * 10**9 else now_ns
 
 
 def _live_files(fragment: Fragment, fields: set[int] | None) -> tuple[DataFile, ...]:

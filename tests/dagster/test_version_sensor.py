@@ -133,7 +133,7 @@ def test_an_event_is_found_by_pages_from_its_versions_commit_on(
         record(deployment, number + 1)
     monkeypatch.setattr(recorded_versions, "_NEWEST", 2)
     monkeypatch.setattr(recorded_versions, "_PAGE", 5)
-    monkeypatch.setattr(recorded_versions, "CLOCK_MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr(recorded_versions, "MOST_CLOCK_SKEW_SECONDS", 0)
     asked: list[int] = []
     fetch = deployment.instance.fetch_materializations
 

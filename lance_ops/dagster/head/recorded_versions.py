@@ -21,7 +21,7 @@ from lance_ops.dagster.event_log import records_of_pages
 from lance_ops.maintenance.health import LastChange, VersionSummary, last_change
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Manifest
-from lance_ops.transactions import COMMIT_MESSAGE
+from lance_ops.transactions import COMMIT_MESSAGE, MOST_CLOCK_SKEW_SECONDS
 
 __all__ = [
     "DATA_VERSION_TAG",
@@ -36,9 +36,6 @@ __all__ = [
     "newest_recorded_version",
     "recorded_versions",
 ]
-
-CLOCK_MARGIN_SECONDS = 3600.0
-"""Seconds by which the clock of the process that commits a version may be ahead of the one that logs its event."""
 
 DATA_VERSION_TAG = "dagster/data_version"
 
@@ -175,12 +172,14 @@ class RecordedHistory:
     def holds(self, identity: VersionIdentity) -> bool:
         """Return whether an event records this version. Ask for versions in the order of their commits.
 
-        An event is logged after its version was committed. So the events since the commit are read, the oldest first:
-        a run logs it soon. A time far in the future is that of a wrong clock, and tells nothing.
+        An event is logged after its version was committed, so the events since the commit are read, the oldest first:
+        a run logs it soon. They are read from `MOST_CLOCK_SKEW_SECONDS` before the commit on, because the clock of the
+        process that logs them may be behind the writer's. A time far in the future is that of a wrong clock, and tells
+        nothing.
         """
         if identity in self._known:
             return True
-        since = 0.0 if is_dated_ahead(identity[1], time.time()) else identity[1] - CLOCK_MARGIN_SECONDS
+        since = 0.0 if is_dated_ahead(identity[1], time.time()) else identity[1] - MOST_CLOCK_SKEW_SECONDS
         if since > self._complete_since:
             return False
         if self._unread is None:
@@ -204,7 +203,7 @@ def is_dated_ahead(committed_at: float, now: float) -> bool:
 
     Its writer's clock was wrong, so the time tells nothing of the version's age.
     """
-    return committed_at - now > CLOCK_MARGIN_SECONDS
+    return committed_at - now > MOST_CLOCK_SKEW_SECONDS
 
 
 def identity_of(manifest: Manifest) -> VersionIdentity:
