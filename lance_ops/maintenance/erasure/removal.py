@@ -53,13 +53,6 @@ class Removal:
                 cleanup_old_versions(branch.head, options, CleanupTasks(self._runner))
                 self._draft.add_names(removed_versions=[f"{branch.name}/{number}" for number in sorted(versions)])
 
-    def _remember_files(self, found: Holdings) -> None:
-        """Remember the files of the versions that go: another branch's folder is not looked at by their clean-up."""
-        files = self._of_removed_versions = self._of_removed_versions or NamedFiles(found.main.head.uri)
-        for branch in found.branches:
-            for version in branch.removable_now:
-                files.add(branch.head.at(version).manifest, branch.head.uri, is_kept=False)
-
     def sweep(self, found: Holdings) -> None:
         """Delete the files that only removed versions named; with `delete_unverified`, every file without a version."""
         if self._options.delete_unverified:
@@ -80,3 +73,10 @@ class Removal:
             for each in (path, *sidecars):
                 with suppress(ObjectNotFound):
                     store.delete(each)
+
+    def _remember_files(self, found: Holdings) -> None:
+        """Remember the files of the versions that go: their clean-up does not look into another branch's folder."""
+        files = self._of_removed_versions = self._of_removed_versions or NamedFiles(found.main.head.uri)
+        for branch in found.branches:
+            for version in branch.removable_now:
+                files.add(branch.head.at(version).manifest, branch.head.uri, is_kept=False)
