@@ -267,49 +267,83 @@ def check_json(
     sought `in_all_rows`, a name is left out of the search under two conditions: the first block has it in this spelling
     alone, and no other of the names differs from it only in case.
     """
-    marks, size_bytes, row_bytes, longest_bytes = _Marks(b"[]{}"), 0, 0, 0
     with source.open() as file:  # a schema follows from the first block alone
-        first = set(_JSON_KEY.findall(file.read(block_bytes)))
-    num_keys = len(first)
-    check_count(num_keys, "columns", limits.columns)
-    num_fields = Counter(name.lower() for name in names)
-    sought = set(num_fields)
-    if sought and not in_all_rows:
-        spelled = {_text_of(key) for key in first}
-        others = {name.lower() for name in spelled.difference(names)}
-        sought -= {name for each in spelled if num_fields[name := each.lower()] == 1} - others
-    search = _KeySearch(sought)
-    num_rows = window_bytes = 0  # of a part of the file that is as long as a block of Arrow's
+        first_keys = set(_JSON_KEY.findall(file.read(block_bytes)))
+    check_count(len(first_keys), "columns", limits.columns)
+    search = _KeySearch(set(map(str.lower, names)) if in_all_rows else _names_to_seek(names, first_keys))
+    marks, lines, cells = _Marks(b"[]{}"), _LineLengths(), _BlockCells(block_bytes, len(first_keys))
+    size_bytes = 0
     with source.open() as file:
         while block := file.read(BLOCK_BYTES):
             size_bytes += len(block)
             if size_bytes > source.allowed_bytes:
                 raise DecodingRefused(f"it has more than {source.allowed_bytes:,} bytes decompressed", "expansion")
-            first_depth = marks.depth
+            depth_before = marks.depth
             places, _, depths = marks.feed(block)
-            lengths = np.diff(places, prepend=0, append=len(block))
             if depths.max(initial=0) > limits.depth:
                 raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
-            is_outside = np.repeat(np.append(first_depth, depths) <= 0, lengths)  # a surplus } makes it negative
-            if not _BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all():
+            if not _has_rows_alone(block, places, depth_before, depths):
                 raise DecodingRefused(
                     first_fault(source, _no_row_message) or "it has text between its rows, which are objects"
                 )
-            if window_bytes >= block_bytes:
-                num_rows = window_bytes = 0
-            num_rows, window_bytes = num_rows + int(np.count_nonzero(depths == 0)), window_bytes + len(block)
-            if num_rows * num_keys > _MAX_BLOCK_CELLS:
-                raise DecodingRefused(
-                    f"{num_rows:,} of its rows in {window_bytes:,} bytes share {num_keys:,} columns", "columns"
-                )
+            cells.feed(len(block), num_rows=int(np.count_nonzero(depths == 0)))
             search.feed(block)
-            line_end = block.find(b"\n")
-            row_bytes += len(block) if line_end < 0 else line_end
-            longest_bytes = max(longest_bytes, row_bytes)
-            if longest_bytes > limits.row_bytes:
+            lines.feed(block)
+            if lines.longest_bytes > limits.row_bytes:
                 raise DecodingRefused(f"it has a row of more than {limits.row_bytes:,} bytes", "row_bytes")
-            if line_end >= 0:
-                row_bytes = len(block) - block.rfind(b"\n") - 1
-    if longest_bytes > block_bytes:  # then the first block has more keys
-        return check_json(source, limits, names, in_all_rows=in_all_rows, block_bytes=longest_bytes)
+    if lines.longest_bytes > block_bytes:  # then the first block has more keys
+        return check_json(source, limits, names, in_all_rows=in_all_rows, block_bytes=lines.longest_bytes)
     return CheckedJson(search.keys, block_bytes)
+
+
+def _names_to_seek(names: Sequence[str], first_keys: Collection[bytes]) -> set[str]:
+    """Return the names in lower case, without those that `check_json` leaves out of the search."""
+    num_fields = Counter(name.lower() for name in names)
+    spelled = {_text_of(key) for key in first_keys}
+    others = {name.lower() for name in spelled.difference(names)}
+    return set(num_fields) - ({name for each in spelled if num_fields[name := each.lower()] == 1} - others)
+
+
+def _has_rows_alone(block: bytes, places: NDArray[np.int64], depth_before: int, depths: NDArray[np.int64]) -> bool:
+    """Return whether a block has nothing but rows and spaces; `depths` are those after the brackets at `places`."""
+    lengths = np.diff(places, prepend=0, append=len(block))
+    is_outside = np.repeat(np.append(depth_before, depths) <= 0, lengths)  # a surplus } makes it negative
+    return bool(_BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all())
+
+
+class _BlockCells:
+    """Refuses a file if Arrow would make too many cells of one of its blocks."""
+
+    def __init__(self, block_bytes: int, num_columns: int) -> None:
+        self._block_bytes = block_bytes
+        self._num_columns = num_columns
+        self._num_rows = 0
+        self._num_bytes = 0
+
+    def feed(self, num_bytes: int, num_rows: int) -> None:
+        """Count the next part of the file with those before it, until they are as long as a block of Arrow's."""
+        if self._num_bytes >= self._block_bytes:
+            self._num_rows = self._num_bytes = 0
+        self._num_rows += num_rows
+        self._num_bytes += num_bytes
+        if self._num_rows * self._num_columns > _MAX_BLOCK_CELLS:
+            raise DecodingRefused(
+                f"{self._num_rows:,} of its rows in {self._num_bytes:,} bytes share {self._num_columns:,} columns",
+                "columns",
+            )
+
+
+class _LineLengths:
+    """Measures the longest line of a file that a block of the file cuts: a line within one block is shorter than it."""
+
+    def __init__(self) -> None:
+        self.longest_bytes = 0
+        self._open_bytes = 0
+
+    def feed(self, block: bytes) -> None:
+        """Measure the line that the next block ends or continues."""
+        end = block.find(b"\n")
+        self._open_bytes += len(block) if end < 0 else end
+        self.longest_bytes = max(self.longest_bytes, self._open_bytes)
+        if end >= 0:
+            self._open_bytes = len(block) - block.rfind(b"\n") - 1
