@@ -27,6 +27,7 @@ from lance_ops.dagster.landing.batch_runs import (
     RANGE_END_TAG,
     RANGE_START_TAG,
     FailedRuns,
+    UnsuccessfulRun,
     failed_runs,
     given_up_batches,
     running_batches,
@@ -162,6 +163,38 @@ class _Findings:
 
 
 @dataclass(frozen=True)
+class _Candidates:
+    """The batches that a run would be asked for, as the run would ingest them, and what the newest runs tell.
+
+    `untold` are those of the batches that the table lacks, and of which no such run tells. `running` are the keys of
+    batches whose runs are under way. `failed` are what `without_removed_batches` leaves of the failed runs that the
+    comparison was given, and `ever_failed` the failed runs of all days.
+    """
+
+    batches: Sequence[LandedBatch]
+    untold: Sequence[LandedBatch]
+    running: set[str]
+    failed: dict[str, FailedRuns]
+    ever_failed: Mapping[str, FailedRuns]
+
+    def given_up(self, ended: Mapping[str, UnsuccessfulRun]) -> dict[str, LandedBatch]:
+        """Return the candidates that were there when their runs of `given_up_batches` ended."""
+        return {
+            batch.key: batch for batch in self.batches if batch.key in ended and batch.was_there(ended[batch.key].ended)
+        }
+
+    def paused(self, now: datetime) -> set[str]:
+        """Return the keys of candidates with the files that their runs failed on: many times, or a moment ago."""
+        return {
+            batch.key
+            for batch in self.batches
+            if (runs := self.failed.get(batch.key))
+            and (runs.are_many or now < runs.asked_again_at)
+            and batch.was_there(runs.ended)
+        }
+
+
+@dataclass(frozen=True)
 class _HistoryComparison:
     """Compares known batches with the table's history, with their runs, and with observations.
 
@@ -182,40 +215,16 @@ class _HistoryComparison:
 
         The other runs are read only if a run would be asked for.
         """
-        instance, names, known, now, held = self.instance, self.names, self.known, self.now, self.history.held
-        failed_at_any_time = failed
-        absent = [batch for batch in compared if batch.key not in held] if running is not None else []
-        recorded = instance.get_materialized_partitions(names.batches) if absent else set()
-        failed = without_removed_batches(failed, recorded, self.history)
-        retried = _originals(failed)
-        asked = self._asked_for([batch for batch in compared if batch.key in retried or batch.key in held])
-        if running is None:
-            running = running_batches(instance, names, known, now) if asked else set()
-            failed_at_any_time = failed_runs(instance, names, known, now) if asked else {}
-        told = retried | running
-        untold = [
-            batch
-            for batch in absent
-            if batch.key not in told and not batch.was_taken_out(self.history.taken_out, recorded)
-        ]
-        asked += [(batch, batch) for batch in untold]
-        refused = refusals(instance, names, [batch for _, batch in asked])
-        ended = given_up_batches(instance, names, known, now, failed_at_any_time) if asked else {}
-        given_up = {
-            batch.key: batch
-            for landed, batch in asked
-            if batch.key in ended and landed.was_there(ended[batch.key].ended)
-        }
-        paused = {
-            batch.key
-            for landed, batch in asked
-            if (runs := failed.get(batch.key))
-            and (runs.are_many or now < runs.asked_again_at)
-            and landed.was_there(runs.ended)
-        }
-        left_alone = {*refused.reasons, *refused.still_cancelled(failed_at_any_time), *given_up, *paused}
-        explained = running | left_alone | failed.keys()
-        without_run = {batch.key: batch for batch in untold if batch.key not in explained}
+        instance, names, known, now = self.instance, self.names, self.known, self.now
+        candidates = self._candidates(compared, failed, running)
+        asked, ever_failed = candidates.batches, candidates.ever_failed
+        refused = refusals(instance, names, asked)
+        ended = given_up_batches(instance, names, known, now, ever_failed) if asked else {}
+        given_up = candidates.given_up(ended)
+        left_alone = {*refused.reasons, *refused.still_cancelled(ever_failed), *given_up, *candidates.paused(now)}
+        explained = candidates.running | left_alone | candidates.failed.keys()
+        without_run = {batch.key: batch for batch in candidates.untold if batch.key not in explained}
+        failures = candidates.failed
         if without_run:  # the newest runs do not tell of them
             older = failed_runs(instance, names, known, now, all_runs=True)
             ended |= given_up_batches(instance, names, known, now, older, all_runs=True)
@@ -224,10 +233,10 @@ class _HistoryComparison:
                 for key, batch in without_run.items()
                 if key in ended and (key not in refused.changed_since or batch.was_there(ended[key].ended))
             }
-            failed |= {key: older[key] for key in without_run.keys() & older.keys()}
-        not_now = running | left_alone | given_up.keys()
-        again, rewritten = batches_to_ask_again(compared, held, failed, not_now, self.raw.changed)
-        again |= dict.fromkeys(without_run.keys() - failed.keys() - given_up.keys(), f"no run at {now:%Y-%m-%dT%H}")
+            failures = failures | {key: older[key] for key in without_run.keys() & older.keys()}
+        not_now = candidates.running | left_alone | given_up.keys()
+        again, rewritten = batches_to_ask_again(compared, self.history.held, failures, not_now, self.raw.changed)
+        again |= dict.fromkeys(without_run.keys() - failures.keys() - given_up.keys(), f"no run at {now:%Y-%m-%dT%H}")
         # Files that changed after the run ended may hold new content. Nothing is recorded of it, and a batch above the
         # watermark is asked for.
         unchanged = {key: batch for key, batch in given_up.items() if batch.was_there(ended[key].ended)}
@@ -235,11 +244,32 @@ class _HistoryComparison:
         cancelled = [batch for key, batch in unchanged.items() if ended[key].was_cancelled and key not in observed]
         return _Findings(again, rewritten, left_alone | unchanged.keys(), cancelled)
 
-    def _asked_for(self, landed: Sequence[LandedBatch]) -> list[tuple[LandedBatch, LandedBatch]]:
-        """Pair each landed batch that a run would be asked for with the batch that the run would ingest."""
+    def _candidates(
+        self, compared: Sequence[LandedBatch], failed: Mapping[str, FailedRuns], running: set[str] | None
+    ) -> _Candidates:
+        """Return the batches that a run would be asked for if none was refused, given up or paused."""
+        instance, names, held = self.instance, self.names, self.history.held
+        absent = [batch for batch in compared if batch.key not in held] if running is not None else []
+        recorded = instance.get_materialized_partitions(names.batches) if absent else set()
+        still_failed = without_removed_batches(failed, recorded, self.history)
+        retried = _originals(still_failed)
+        batches = self._to_request([batch for batch in compared if batch.key in retried or batch.key in held])
+        if running is None:
+            running = running_batches(instance, names, self.known, self.now) if batches else set()
+            failed = failed_runs(instance, names, self.known, self.now) if batches else {}
+        told = retried | running
+        untold = [
+            batch
+            for batch in absent
+            if batch.key not in told and not batch.was_taken_out(self.history.taken_out, recorded)
+        ]
+        return _Candidates([*batches, *untold], untold, running, still_failed, failed)
+
+    def _to_request(self, landed: Sequence[LandedBatch]) -> list[LandedBatch]:
+        """Return the batches that runs would ingest of those that landed."""
         tokens = tokens_of(self.history.held)
-        pairs = ((batch, batch.batch_to_request(tokens, self.raw.changed)) for batch in landed)
-        return [(batch, asked) for batch, asked in pairs if asked is not None]
+        found = (batch.batch_to_request(tokens, self.raw.changed) for batch in landed)
+        return [batch for batch in found if batch is not None]
 
 
 def _originals(failed: Mapping[str, FailedRuns]) -> set[str]:
