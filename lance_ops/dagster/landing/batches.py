@@ -160,6 +160,7 @@ def _record_quarantined(
         context.log_event(
             dg.AssetObservation(names.batches, partition=key, description=reason, metadata={**known, REFUSED: reason})
         )
+    # One alert tells of neighbouring observations of one run, so these, which have no run, stand behind those above.
     for key, reason in refused.items():
         kept = {"lance/batch_token": metadata[key]["lance/batch_token"], KEPT_REFUSED: reason}
         context.instance.report_runless_asset_event(

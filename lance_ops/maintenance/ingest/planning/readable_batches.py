@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from lance_ops.core.errors import RawFileNotAsListed, RawFileRefused
 from lance_ops.maintenance.ingest.planning.ingest_options import BadBatches
 from lance_ops.maintenance.ingest.planning.ingest_plan import BatchesChanged, IngestPlan
-from lance_ops.maintenance.ingest.raw_files import IngestBatch
+from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile
 from lance_ops.maintenance.ingest.raw_schemas import FileDisagrees, FoundSchemas
 
 __all__ = ["batches_not_as_listed", "plan_readable"]
+
+T = TypeVar("T")
 
 
 def plan_readable(
@@ -42,15 +45,8 @@ def plan_readable(
 
 def batches_not_as_listed(batches: Sequence[IngestBatch], schemas: FoundSchemas) -> set[str]:
     """Return the keys of the batches that were refused because a file was gone or changed when its schema was read."""
-    refusals = _first_refusals(batches, schemas)
+    refusals = _by_first_file(batches, schemas.refused)
     return {key for key, refusal in refusals.items() if isinstance(refusal, RawFileNotAsListed)}
-
-
-def _first_refusals(batches: Sequence[IngestBatch], schemas: FoundSchemas) -> dict[str, RawFileRefused]:
-    """Return the batches with a file whose schema could not be read, each with the refusal of its first such file."""
-    refused = schemas.refused
-    found = ((batch.key, next((refused[each] for each in batch.files if each in refused), None)) for batch in batches)
-    return {key: refusal for key, refusal in found if refusal is not None}
 
 
 def _reasons(
@@ -60,7 +56,11 @@ def _reasons(
     if isinstance(error, BatchesChanged):
         return error.reasons
     if isinstance(error, FileDisagrees):
-        said = {each.file: str(each) for each in (error, *error.others)}
-        found = ((batch.key, next((said[file] for file in batch.files if file in said), None)) for batch in batches)
-        return {key: reason for key, reason in found if reason is not None}
-    return {key: str(refusal) for key, refusal in _first_refusals(batches, schemas).items()}
+        return _by_first_file(batches, {each.file: str(each) for each in (error, *error.others)})
+    return {key: str(refusal) for key, refusal in _by_first_file(batches, schemas.refused).items()}
+
+
+def _by_first_file(batches: Sequence[IngestBatch], faults: Mapping[RawFile, T]) -> dict[str, T]:
+    """Return the batches with a file that has a fault, each with the fault of its first such file."""
+    found = ((batch.key, next((file for file in batch.files if file in faults), None)) for batch in batches)
+    return {key: faults[file] for key, file in found if file is not None}
