@@ -1,4 +1,6 @@
-"""Clean-up beside concurrent tags, pins, restores, ingestion and other clean-ups: nothing is lost or ingested twice."""
+"""Clean-up beside tags, branches, restores and prepared commits: they keep their versions, or are refused."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,22 +14,13 @@ import pytest
 import lance_ops
 from lance_ops import refs
 from lance_ops.committers import PutIfAbsentCommitter
-from lance_ops.core.versions import FileVersion
 from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
-from lance_ops.maintenance.batch_ledger import batch_history, batch_properties, ingested_batches
-from lance_ops.maintenance.cleanup import cleanup, cleanup_plan
+from lance_ops.maintenance.cleanup import cleanup
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_options import CleanupOptions
-from lance_ops.maintenance.compaction import compact_files, migrate_files
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
-from lance_ops.maintenance.indexing import create_scalar_index
-from lance_ops.maintenance.indexing.segment_builder import SegmentBuilder
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.refs.tags import create_tag
 from lance_ops.refs.version_pins import PINS_DIR, pinned
-from lance_ops.runners import InThreads
-from lance_ops.snapshot.snapshot import Snapshot
-from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
 NOW = timedelta(0)
@@ -256,83 +249,6 @@ def test_a_pin_left_by_a_crash_is_removed_with_unverified_files(make: Make) -> N
     assert not pin.exists()
 
 
-def append(uri: str, times: int, **options: Any) -> None:
-    for _ in range(times):
-        lance_ops.write_dataset(rows(0, 1), uri, mode="append", **options)
-
-
-class BesideTraffic(InThreads):
-    """Runs tasks after others have done something; counts the jobs."""
-
-    def __init__(self, traffic: Callable[[], object]) -> None:
-        super().__init__(1)
-        self.traffic = traffic
-        self.num_jobs = 0
-
-    def map(self, *arguments: Any, **options: Any) -> Any:
-        self.num_jobs += 1
-        self.traffic()
-        return super().map(*arguments, **options)
-
-
-REWRITES: dict[str, Callable[[Snapshot, BesideTraffic], object]] = {
-    "compact": lambda snapshot, runner: compact_files(snapshot, CompactionOptions(), runner),
-    "cluster": lambda snapshot, runner: compact_files(snapshot, CompactionOptions(cluster_by=("id",)), runner),
-    "migrate": lambda snapshot, runner: migrate_files(snapshot, FileVersion.V2_1, runner),
-}
-
-
-@pytest.mark.parametrize("verb", REWRITES)
-def test_a_rewrite_ends_beside_writers_that_clean_up_after_each_commit(make: Make, verb: str) -> None:
-    dataset = make()
-    dataset.optimize.enable_auto_cleanup({"interval": 1, "older_than_seconds": 0})
-    runner = BesideTraffic(lambda: append(dataset.uri, 3))
-    REWRITES[verb](lance_ops.dataset(dataset.uri).snapshot, runner)
-    assert runner.num_jobs == (3 if verb == "cluster" else 1)
-    assert list(dataset.snapshot.store.list(PINS_DIR)) == []
-    again = lance_ops.dataset(dataset.uri)
-    again.validate()
-    assert again.count_rows() == 100 + 3 * runner.num_jobs
-    append(dataset.uri, 1)
-    assert len(again.versions()) == 2  # without the pin, clean-up removes the versions that it kept
-
-
-def test_an_index_is_committed_beside_writers_that_clean_up_after_each_commit(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dataset = make()
-    dataset.optimize.enable_auto_cleanup({"interval": 1, "older_than_seconds": 0})
-    train = SegmentBuilder.train
-
-    def beside_traffic(*arguments: Any) -> Any:
-        append(dataset.uri, 3)
-        return train(*arguments)
-
-    monkeypatch.setattr(SegmentBuilder, "train", beside_traffic)
-    create_scalar_index(lance_ops.dataset(dataset.uri).snapshot, "id", "BTREE")
-    again = lance_ops.dataset(dataset.uri)
-    again.validate()
-    assert again.count_rows() == 103
-    assert again.stats.index_stats("id_idx")["num_indexed_rows"] == 100
-    assert "ScalarIndexQuery" in again.scanner(filter="id = 3").explain_plan()
-    assert again.to_table(["id"], filter="id = 3")["id"].to_pylist() == [3]
-
-
-def test_an_attempt_after_a_lost_one_keeps_its_version(make: Make) -> None:
-    dataset = make()
-
-    def traffic() -> None:
-        append(dataset.uri, 3)
-        lance_ops.dataset(dataset.uri).cleanup_old_versions(NOW)
-
-    runner = BesideTraffic(traffic)
-    compact_files(dataset.snapshot, CompactionOptions(), runner)
-    assert runner.num_jobs == 2
-    again = lance_ops.dataset(dataset.uri)
-    again.validate()
-    assert again.count_rows() == 106
-
-
 def test_a_version_that_cannot_be_removed_keeps_its_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make()
     dataset.optimize.compact_files()
@@ -345,141 +261,6 @@ def test_a_version_that_cannot_be_removed_keeps_its_files(make: Make, monkeypatc
     assert (stats.old_versions, stats.failed_deletes) == (5, 1)
     assert [version["version"] for version in dataset.versions()] == [3, dataset.version]
     assert lance_ops.dataset(dataset.uri, version=3).to_table().num_rows == 60
-
-
-def test_two_concurrent_clean_ups_both_succeed(make: Make) -> None:
-    dataset = make()
-    plan = plan_cleanup(dataset.snapshot, CleanupOptions(NOW))
-    dataset.cleanup_old_versions(NOW)
-    assert execute(dataset.snapshot, plan).failed_deletes == 0
-    dataset.validate()
-
-
-def ingest(uri: str, key: str, mode: str = "append") -> Snapshot:
-    """Commit one row as the batch of this key."""
-    made = lance_ops.write_dataset(rows(0, 1), uri, mode=mode, transaction_properties=batch_properties({key: key}))
-    return made.snapshot
-
-
-def test_batches_of_an_older_version_are_found_after_a_clean_up(dataset_uri: str) -> None:
-    """Two versions are retained; a reader of the older one must still find the first batch."""
-    for key in ("a", "b", "c"):
-        snapshot = ingest(dataset_uri, key)
-    older, before = snapshot.at(2), ingested_batches(snapshot)
-    assert [batch.committed_at for batch in before.values()] == [snapshot.at(n).manifest.timestamp for n in (3, 2, 1)]
-    lance_ops.dataset(dataset_uri).cleanup_old_versions(retain_versions=2)
-    assert set(ingested_batches(older)) == {"a", "b"}
-    assert ingested_batches(snapshot) == before
-
-
-def test_a_checkpoint_of_an_earlier_release_does_not_tell_when_batches_were_committed(dataset_uri: str) -> None:
-    snapshot = ingest(dataset_uri, "a")
-    lance_ops.dataset(dataset_uri).cleanup_old_versions(retain_versions=1)
-    snapshot.store.put(
-        "_lance_ops/batches/00000000000000000001.json", b'[{"version": 1, "batches": {"a": "t"}, "back_to": null}]'
-    )
-    assert ingested_batches(snapshot)["a"].committed_at is None
-
-
-def test_a_restore_to_before_a_checkpoint_brings_its_batches_back(dataset_uri: str) -> None:
-    ingest(dataset_uri, "a")
-    dataset = lance_ops.dataset(dataset_uri)
-    dataset.tags.create("first")
-    ingest(dataset_uri, "b", mode="overwrite")
-    ingest(dataset_uri, "c")
-    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
-    lance_ops.dataset(dataset_uri, version="first").restore()
-    snapshot = lance_ops.dataset(dataset_uri).snapshot
-    history = batch_history(snapshot)
-    assert (set(history.held), set(history.taken_out)) == ({"a"}, {"b", "c"})
-    restored_at = snapshot.manifest.timestamp
-    assert restored_at is not None and history.set_back_at == restored_at
-    snapshot = ingest(dataset_uri, "b")
-    history = batch_history(snapshot)
-    assert (set(history.held), set(history.taken_out)) == ({"a", "b"}, {"c"})
-    assert history.set_back_at == restored_at
-
-
-def test_batches_are_found_during_a_concurrent_clean_up(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for key in ("a", "b", "c"):
-        snapshot = ingest(dataset_uri, key)
-    versions = PutIfAbsentCommitter.versions
-    ran: list[bool] = []
-
-    def clean_up_first(self: PutIfAbsentCommitter) -> list[int]:
-        if not ran:
-            ran.append(True)
-            lance_ops.dataset(dataset_uri).cleanup_old_versions(NOW)
-        return versions(self)
-
-    monkeypatch.setattr(PutIfAbsentCommitter, "versions", clean_up_first)
-    assert set(ingested_batches(snapshot)) == {"a", "b", "c"}
-    assert ran
-
-
-@pytest.mark.parametrize("when", ["before the history is read", "after it"])
-def test_a_plan_that_missed_removed_versions_keeps_their_batches(
-    dataset_uri: str, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
-    for key in ("a", "b", "c"):
-        snapshot = ingest(dataset_uri, key)
-    if when == "after it":
-        plan = plan_cleanup(snapshot, CleanupOptions(NOW))
-    lance_ops.dataset(dataset_uri).cleanup_old_versions(NOW)
-    newest = ingest(dataset_uri, "d")
-    if when == "before the history is read":
-        plan = plan_cleanup(newest, CleanupOptions(NOW))
-        assert [event.version for event in plan.batch_events] == [newest.version, newest.version - 1]
-    execute(newest, plan)
-    lance_ops.dataset(dataset_uri).cleanup_old_versions(NOW)
-    assert set(ingested_batches(newest)) == {"a", "b", "c", "d"}
-
-
-@pytest.mark.parametrize("planned", ["before", "meanwhile"])
-def test_concurrent_clean_ups_keep_the_files_of_a_version_put_back(
-    make: Make, monkeypatch: pytest.MonkeyPatch, planned: str
-) -> None:
-    """A tag is written before the first clean-up removes its version; the second finds that version missing."""
-    monkeypatch.setattr(cleanup_plan, "UNVERIFIED_AGE", timedelta(-1))
-    dataset = make()
-    dataset.optimize.compact_files()
-    snapshot = lance_ops.dataset(dataset.uri).snapshot
-    early = plan_cleanup(snapshot, CleanupOptions(NOW))
-    remove = PutIfAbsentCommitter.remove_several
-
-    def with_others(self: PutIfAbsentCommitter, versions: Sequence[int]) -> set[int]:
-        create_tag(snapshot.store, "late", 2, 0)
-        assert versions[:2] == [1, 2] and not remove(self, [1, 2])
-        monkeypatch.setattr(PutIfAbsentCommitter, "remove_several", remove)
-        options = CleanupOptions(NOW, error_if_tagged_old_versions=False)
-        execute(snapshot, early if planned == "before" else plan_cleanup(snapshot, options))
-        return remove(self, versions[2:])
-
-    monkeypatch.setattr(PutIfAbsentCommitter, "remove_several", with_others)
-    dataset.cleanup_old_versions(NOW)
-
-    kept = lance_ops.dataset(dataset.uri, version="late")
-    kept.validate()
-    assert kept.to_table().num_rows == 40
-    assert [version["version"] for version in dataset.versions()] == [2, dataset.version]
-    dataset.tags.delete("late")
-    dataset.cleanup_old_versions(NOW)
-    assert len(list(snapshot.store.list("data"))) == 1
-
-
-def test_a_version_put_back_after_the_plan_keeps_its_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleanup_plan, "UNVERIFIED_AGE", timedelta(-1))
-    dataset = make()
-    dataset.optimize.compact_files()
-    snapshot = lance_ops.dataset(dataset.uri).snapshot
-    location, manifest = snapshot.committer.location(2), snapshot.committer.read(2)
-    snapshot.committer.remove(2)
-    plan = plan_cleanup(snapshot, CleanupOptions(NOW))
-    snapshot.store.put(location, manifest)
-
-    execute(snapshot, plan)
-
-    lance_ops.dataset(dataset.uri, 2).validate()
 
 
 @pytest.mark.parametrize("line", ["main", "branch"])
