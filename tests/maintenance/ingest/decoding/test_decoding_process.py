@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -247,7 +248,11 @@ class TestCrashes:
             assert sum(batch.num_rows for batch in reader.batches(raw(good))) == 1
             assert reader._process is not None and reader._process.num_started == 2
 
-    def test_a_process_that_the_system_ends_says_nothing_about_the_file(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN])
+    def test_a_process_that_the_system_ends_says_nothing_about_the_file(
+        self, tmp_path: Path, inherited: signal.Handlers, request: pytest.FixtureRequest
+    ) -> None:
+        request.addfinalizer(partial(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, inherited)))
         path = write_parquet(tmp_path / "a.parquet", pa.table({"a": np.arange(MANY)}))
         with RawReader({}, RawReading()) as reader:
             batches = reader.batches(raw(path))
