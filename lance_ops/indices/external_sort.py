@@ -35,7 +35,7 @@ def sort_rows(
 
     `sort_bytes` bounds the memory. Rows that do not fit are in a local temporary directory until the context ends.
     """
-    # While a run is sorted, memory holds the run twice, its keys and indices, and the run before it.
+    # While a run is sorted, memory holds the run before it, the run, its keys and what sorts them; then the run twice.
     runs = map(order.sort, _gather(batches, min(sort_bytes // 5, _LONGEST_RUN_BYTES)))
     first, second = next(runs, None), next(runs, None)
     if second is None:

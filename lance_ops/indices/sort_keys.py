@@ -18,8 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import array_of_numbers, array_of_scalars, is_text, is_text_or_bytes, numbers_of, scalar
+from lance_ops.core.arrow import (
+    array_of_numbers,
+    array_of_scalars,
+    is_text,
+    is_text_or_bytes,
+    numbers_of,
+    scalar,
+    truths_of,
+)
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.indices.text_order import has_text_order, text_sort_indices
+from lance_ops.indices.word_order import sort_words
 
 __all__ = [
     "Key",
@@ -38,6 +48,7 @@ Key: TypeAlias = Any
 
 Side: TypeAlias = Literal["left", "right"]
 
+_SIGN_BIT = np.uint64(1 << 63)
 _SIGNED = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
@@ -80,7 +91,14 @@ def sort_indices(keys: pa.Array) -> pa.Array:
     """Return the indices that sort the keys; equal keys keep their order."""
     if has_text_order(keys):
         return text_sort_indices(keys)
-    return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
+    if not pa.types.is_integer(keys.type):
+        return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
+    if not keys.null_count:
+        return array_of_numbers(sort_words(_words(keys)))
+    is_null = truths_of(pc.is_null(keys))
+    valid = np.flatnonzero(~is_null)
+    order = valid[sort_words(_words(keys.drop_null()))]
+    return array_of_numbers(np.concatenate((np.flatnonzero(is_null), order)))
 
 
 def merged_row_order(keys: pa.Array) -> pa.Array:
@@ -112,6 +130,14 @@ def ranks_in(keys: pa.Array, wanted: Sequence[Key], side: Side) -> list[int]:
     values = numbers_of(keys.slice(keys.null_count))
     ranks: list[int] = (np.searchsorted(values, np.array(wanted, values.dtype), side) + keys.null_count).tolist()
     return ranks
+
+
+def _words(keys: pa.Array) -> Uint64Array:
+    """Return integers, none of which is null, as a new array of unsigned words in the same order."""
+    numbers = numbers_of(keys)
+    if pa.types.is_unsigned_integer(keys.type):
+        return numbers.astype(np.uint64)
+    return numbers.astype(np.int64, copy=False).view(np.uint64) ^ _SIGN_BIT
 
 
 def _total_order(values: pa.Array) -> pa.Array:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.arrow import array_of_numbers, numbers_of, truths_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
+from lance_ops.indices.word_order import sort_words
 
 __all__ = ["has_text_order", "text_sort_indices"]
 
@@ -34,16 +35,15 @@ def text_sort_indices(values: pa.Array) -> pa.Array:
     """Return the indices that sort binary values by their bytes, nulls first; equal values keep their order."""
     valid = None if not values.null_count else np.flatnonzero(truths_of(pc.is_valid(values)))
     words, is_whole = _words(values, valid)
-    order = np.argsort(words)  # not stable, but several times as fast; equal words are put in order below
-    is_tied = _with_an_equal_neighbour(words[order])
-    tied = np.sort(order[is_tied])
-    if is_whole:
-        order[is_tied] = tied[np.argsort(words[tied], kind="stable")]
-    elif len(tied) > len(order) // 2:
-        return pc.array_sort_indices(values, null_placement="at_start")
-    elif len(tied):
-        whole = values.take(array_of_numbers(tied if valid is None else valid[tied]))
-        order[is_tied] = tied[numbers_of(pc.array_sort_indices(whole))]
+    order = sort_words(words)
+    if not is_whole:
+        is_tied = _with_an_equal_neighbour(words)
+        tied = np.sort(order[is_tied])
+        if len(tied) > len(order) // 2:
+            return pc.array_sort_indices(values, null_placement="at_start")
+        if len(tied):
+            whole = values.take(array_of_numbers(tied if valid is None else valid[tied]))
+            order[is_tied] = tied[numbers_of(pc.array_sort_indices(whole))]
     if valid is None:
         return array_of_numbers(order)
     return array_of_numbers(np.concatenate((np.flatnonzero(truths_of(pc.is_null(values))), valid[order])))

@@ -18,7 +18,6 @@ from lance_ops.kernels.read_only_arrays import read_only
 from lance_ops.kernels.without_numba import TWINS, WEIGHTS, FirstCalls, do_without_numba
 
 if TYPE_CHECKING:
-    from lance_ops.kernels.address_mapping import remap_rows
     from lance_ops.kernels.chunks import (
         count_chunk_rows,
         cut_chunks,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
     from lance_ops.kernels.full_zip import walk_entries
     from lance_ops.kernels.hashing import hash_values, is_dictionary_of, number_distinct, xxh64
-    from lance_ops.kernels.key_codes import build_codes, find_codes, find_hits
     from lance_ops.kernels.levels import (
         collapse_lists,
         count_children,
@@ -57,6 +55,7 @@ if TYPE_CHECKING:
     from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
     from lance_ops.kernels.strings import join_strings, split_strings
     from lance_ops.kernels.value_statistics import measure_integers
+    from lance_ops.kernels.words import build_codes, find_codes, find_hits, remap_rows, sort_words
 
 __all__ = [
     "FILE_FACTS",
@@ -103,6 +102,7 @@ __all__ = [
     "remap_rows",
     "renumber_levels",
     "repeat_items",
+    "sort_words",
     "split_strings",
     "unpack_blocks",
     "walk_entries",
@@ -115,7 +115,7 @@ __all__ = [
 _MODULES = {
     "FILE_FACTS": "metadata",
     "PAGE_FACTS": "metadata",
-    "build_codes": "key_codes",
+    "build_codes": "words",
     "cached_code": "code_cache",
     "collapse_lists": "levels",
     "copy_ranges": "ranges",
@@ -125,8 +125,8 @@ _MODULES = {
     "end_chunks": "chunks",
     "expand_lists": "levels",
     "expand_runs": "runs",
-    "find_codes": "key_codes",
-    "find_hits": "key_codes",
+    "find_codes": "words",
+    "find_hits": "words",
     "find_rows": "levels",
     "fsst_decode": "fsst",
     "fsst_decode_chunks": "fsst",
@@ -151,9 +151,10 @@ _MODULES = {
     "read_headers": "chunks",
     "read_single_pages": "metadata",
     "read_widths": "fastlanes",
-    "remap_rows": "address_mapping",
+    "remap_rows": "words",
     "renumber_levels": "levels",
     "repeat_items": "dictionary_strings",
+    "sort_words": "words",
     "split_strings": "strings",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",

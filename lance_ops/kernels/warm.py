@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_ops.kernels.address_mapping import remap_rows
 from lance_ops.kernels.chunks import count_chunk_rows, cut_chunks, end_chunks, read_headers, write_headers, write_parts
 from lance_ops.kernels.dictionary_strings import place_items, repeat_items
 from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
 from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
 from lance_ops.kernels.full_zip import walk_entries
 from lance_ops.kernels.hashing import hash_values, is_dictionary_of, number_distinct, xxh64
-from lance_ops.kernels.key_codes import build_codes, find_codes, find_hits
 from lance_ops.kernels.levels import (
     collapse_lists,
     count_children,
@@ -33,6 +31,7 @@ from lance_ops.kernels.runs import expand_runs, pick_runs
 from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.strings import join_strings, split_strings
 from lance_ops.kernels.value_statistics import measure_integers
+from lance_ops.kernels.words import build_codes, find_codes, find_hits, remap_rows, sort_words
 
 __all__ = ["warm"]
 
@@ -108,6 +107,7 @@ def warm() -> None:
         True,
         symbols,
     )
+    sort_words(symbols[:0], np.zeros(0, np.uint32))
     xxh64(data, ends, symbols[:0])
     read_file_ends(data, none, none, none, offsets)
     read_single_pages(data, none, none, none, none, offsets)

@@ -37,6 +37,7 @@ _PLACES = {
     "read_widths": "packed_numbers",
     "renumber_levels": "levels",
     "repeat_items": "byte_strings",
+    "sort_words": "sorted_words",
     "split_strings": "byte_strings",
     "unpack_blocks": "packed_numbers",
     "write_headers": "chunk_writing",
@@ -63,5 +64,5 @@ class _Twins(Mapping[str, Callable[..., Any]]):
 
 TWINS = _Twins()
 """The twins by the names of their kernels."""
-WEIGHTS = {"expand_lists": 4, "fsst_encode": 16, "fsst_train": 8 << 10}
+WEIGHTS = {"expand_lists": 4, "fsst_encode": 16, "fsst_train": 8 << 10, "sort_words": 10}
 """How many bytes one written byte counts for, of twins that take longer than others for each."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from lance_ops.core.ndarrays import BoolArray, Int32Array, Int64Array, Uint64Array
 from lance_ops.kernels.compile import kernel, part
-from lance_ops.kernels.key_codes import code_of
+from lance_ops.kernels.words.key_codes import code_of
 
 __all__ = ["remap_rows"]
 
