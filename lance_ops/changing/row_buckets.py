@@ -76,8 +76,7 @@ class RowBuckets:
         at `right`: who only counts passes `left` again.
         """
         buckets = np.searchsorted(self.firsts[1:], fragment_of(left), side="right")
-        order = np.argsort(buckets, kind="stable")
-        ends = np.searchsorted(buckets[order], np.arange(len(self.firsts)), side="right")
+        order, ends = by_tasks.order_by_bucket(buckets, len(self.firsts))
         return _write(target, self.folder, left[order], right[order], ends)
 
     def order(

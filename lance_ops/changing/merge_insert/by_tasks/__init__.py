@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.changing.merge_insert.by_tasks.bucket_order import order_by_bucket
     from lance_ops.changing.merge_insert.by_tasks.key_counts import CountedRows, MatchCounts, count_matches
     from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ADDRESS, KeyBuckets
     from lance_ops.changing.merge_insert.by_tasks.merge_parts import TaskSizes
@@ -47,6 +48,7 @@ __all__ = [
     "distributed_merge",
     "encode_pairs",
     "new_folder",
+    "order_by_bucket",
     "plan_distributed_merge",
     "prepare_distributed_merge",
     "read_segments",
@@ -71,6 +73,7 @@ _MODULES = {
     "distributed_merge": "merging",
     "encode_pairs": "segment_files",
     "new_folder": "segment_files",
+    "order_by_bucket": "bucket_order",
     "plan_distributed_merge": "merging",
     "prepare_distributed_merge": "merging",
     "read_segments": "segment_files",

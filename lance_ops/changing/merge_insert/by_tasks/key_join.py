@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.changing.merge_insert.by_tasks.bucket_order import order_by_bucket
 from lance_ops.changing.merge_insert.by_tasks.key_shuffle import ADDRESS
 from lance_ops.changing.merge_insert.by_tasks.merge_parts import Part
 from lance_ops.changing.merge_insert.by_tasks.segment_files import (
@@ -164,7 +165,6 @@ def _write(
 def pairs_by_part(left: Uint64Array, right: Uint64Array, parts: Uint64Array) -> list[list[pa.Buffer]]:
     """Return the pairs of each part, by the left address; `parts` has the first address of each."""
     of_part = np.searchsorted(parts, left, side="right") - 1
-    order = np.argsort(of_part, kind="stable")
-    bounds = np.searchsorted(of_part[order], np.arange(len(parts) + 1))
+    order, ends = order_by_bucket(of_part, len(parts))
     left, right = left[order], right[order]
-    return [encode_pairs(left[start:stop], right[start:stop]) for start, stop in pairwise(bounds.tolist())]
+    return [encode_pairs(left[start:stop], right[start:stop]) for start, stop in pairwise([0, *ends.tolist()])]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.blobs import schema_to_write
+from lance_ops.changing.merge_insert.by_tasks.bucket_order import order_by_bucket
 from lance_ops.changing.merge_insert.by_tasks.merge_parts import Part
 from lance_ops.changing.merge_insert.by_tasks.segment_files import SegmentFile, encode_table, write_segments
 from lance_ops.changing.merge_insert.by_tasks.source_rows import SourceRows
@@ -90,9 +91,8 @@ class KeyBuckets:
     def add(self, table: pa.Table, hashes: Uint64Array) -> None:
         """Add rows with the hashes of their keys."""
         buckets = _bucket_of(hashes, self._count)
-        order = np.argsort(buckets, kind="stable")
+        order, ends = order_by_bucket(buckets, self._count)
         ordered = rows_at(table, order)
-        ends = np.searchsorted(buckets[order], np.arange(self._count), side="right")
         for bucket, (start, stop) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             if stop > start:
                 self._parts[bucket].append(ordered.slice(start, stop - start))
