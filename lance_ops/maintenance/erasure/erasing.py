@@ -6,14 +6,14 @@
     permission     what the caller permits; checked before anything is changed, and before each round
     begun_record   the record of an erasure that has begun
     searching      what holds the rows; asked before each round, and after the last one
-    mending        commits newest versions that do not hold the rows
+    head_rewriter  commits newest versions that do not hold the rows
     removal        removes older versions, their tags and files; this cannot be undone
     proof          reads all files that remain
     report         what was done, and the proof
 
 A round deletes the rows in the newest version of each branch, rewrites the fragments whose files store them, and
-builds their indices anew. When no newest version can be mended any more, the round removes the older versions that hold
-the rows, and then the files of these versions. Another writer may append such rows meanwhile, or rewrite fragments
+builds their indices anew. When no newest version can be rewritten any more, the round removes the older versions that
+hold the rows, and then the files of these versions. Another writer may append such rows meanwhile, or rewrite fragments
 with them: the next round finds them. Running work may begin meanwhile and pin versions that hold the rows: they stay,
 and the report says so. A crash leaves a record that blocks restores; the same erasure, begun again, goes on.
 """
@@ -34,8 +34,8 @@ from lance_ops.core.errors import (
     VersionNotFound,
 )
 from lance_ops.maintenance.erasure.begun_record import begin_record, interrupted_erasure, remove_pins
-from lance_ops.maintenance.erasure.mending import Mending
-from lance_ops.maintenance.erasure.permission import ErasureOptions, check_permitted, check_round
+from lance_ops.maintenance.erasure.head_rewriter import HeadRewriter
+from lance_ops.maintenance.erasure.permission import ErasureOptions, check_permitted, check_permitted_in_round
 from lance_ops.maintenance.erasure.proof import Proof, prove
 from lance_ops.maintenance.erasure.removal import Removal
 from lance_ops.maintenance.erasure.report import ErasedBranch, ErasureReport, ReportDraft
@@ -116,7 +116,7 @@ class _Erasing:
         self._runner = runner
         self._search = search
         self._draft = ReportDraft(report)
-        self._mending = Mending(options, runner, search, self._draft)
+        self._rewriter = HeadRewriter(options, runner, search, self._draft)
         self._removal = Removal(options, runner, self._draft)
         self._others: frozenset[str] = frozenset()
         self._refused: tuple[str, ...] = ()
@@ -172,11 +172,11 @@ class _Erasing:
         for _ in range(_MOST_ROUNDS):
             if found.is_clean:
                 break
-            self._others |= check_round(found, self._options)
+            self._others |= check_permitted_in_round(found, self._options)
             with suppress(RetryableConflict, VersionNotFound):  # the next round plans anew
-                if heads := [branch for branch in found.branches if self._mending.can_mend(branch)]:
+                if heads := [branch for branch in found.branches if self._rewriter.can_rewrite(branch)]:
                     for branch in heads:
-                        self._mending.mend(branch)
+                        self._rewriter.rewrite(branch)
                 else:
                     self._removal.remove_holders(found)
             before, found = found, self._search.run(main)

@@ -1,4 +1,4 @@
-"""What an erasure may touch: what its caller permits, and what is refused before anything is changed."""
+"""What an erasure may touch. It is checked before anything is changed, and again before each round."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.store import path_beneath
 from lance_ops.table import IndexMetadata
 
-__all__ = ["ErasureOptions", "check_permitted", "check_round"]
+__all__ = ["ErasureOptions", "check_permitted", "check_permitted_in_round"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
         raise InvalidInput(
             f"{found.num_live_rows:,} rows match and at_most_rows is {options.at_most_rows:,}: nothing was erased"
         )
-    others = check_round(found, options)
+    others = check_permitted_in_round(found, options)
     names = ", ".join(
         f"version {version} of {branch.name} ({path})"
         for branch in found.branches[::-1]
@@ -58,8 +58,12 @@ def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
     return others
 
 
-def check_round(found: Holdings, options: ErasureOptions) -> frozenset[str]:
-    """Check what a round may touch, as `check_permitted` does. Running work may begin at any time, and is no error."""
+def check_permitted_in_round(found: Holdings, options: ErasureOptions) -> frozenset[str]:
+    """Check before each round what it may touch.
+
+    Raises and returns as `check_permitted` does, but looks neither at the number of rows nor at running work, which
+    may begin at any time.
+    """
     main, stated = found.main.head, options.reason.encode()
     if any(value in stated for value in found.values):
         raise InvalidInput("the reason states a value of the rows, and stays: say why they go without it")

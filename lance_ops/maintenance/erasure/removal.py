@@ -30,7 +30,7 @@ class Removal:
         self._of_removed_versions: NamedFiles | None = None
 
     def remove_holders(self, found: Holdings) -> None:
-        """Remove the older versions that hold the rows, and their tags. What they name is removed in the end.
+        """Remove the older versions that hold the rows, and their tags. `sweep` deletes the files that they name.
 
         Versions that running work keeps stay.
         """

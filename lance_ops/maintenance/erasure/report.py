@@ -172,9 +172,9 @@ class ReportDraft:
         changed = {name: tuple(dict.fromkeys([*getattr(self.report, name), *more])) for name, more in names.items()}
         self.report = self.report.with_values(**changed)
 
-    def add_rebuilt_indices(self, names: Iterable[str]) -> None:
-        """Add the names of indices that were built anew; the report has them in alphabetical order."""
-        rebuilt = tuple(sorted({*self.report.rebuilt_indices, *names}))
+    def add_rebuilt_index(self, name: str) -> None:
+        """Add the name of an index that was built anew; the report has the names in alphabetical order."""
+        rebuilt = tuple(sorted({*self.report.rebuilt_indices, name}))
         self.report = self.report.with_values(rebuilt_indices=rebuilt)
 
     def set_committed(self, branch: str, version: int) -> None:

@@ -16,14 +16,16 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_ops
-from lance_ops.core.errors import HeldByRunningWork, InvalidInput
+from lance_ops.core.errors import HeldByRunningWork, InvalidInput, RetryableConflict
 from lance_ops.fragment import write_fragments
 from lance_ops.maintenance.cleanup import CleanupOptions, explain_cleanup_old_versions
 from lance_ops.maintenance.compaction import execute_rewrite
 from lance_ops.maintenance.debt import measure_debt
-from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, plan_erasure, removal
+from lance_ops.maintenance.erasure import ErasureOptions, Subject, erase, head_rewriter, plan_erasure, removal
+from lance_ops.maintenance.indexing import rebuild_index
 from lance_ops.refs import pinned_with_later
-from lance_ops.runners import InThreads
+from lance_ops.runners import InThreads, Runner
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import FsspecStore
 from tests.pickling_runner import PicklingRunner
 from tests.s3_server import S3Server
@@ -57,6 +59,23 @@ def holders(root: str, value: str = SUBJECT) -> list[str]:
         for path in Path(root).rglob("*")
         if path.is_file() and value.encode() in path.read_bytes()
     )
+
+
+def test_an_index_that_was_rebuilt_before_another_rebuild_conflicted_is_in_the_report(
+    people: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilt: list[str] = []
+
+    def rebuild_or_conflict(head: Snapshot, name: str, *, runner: Runner) -> Snapshot:
+        rebuilt.append(name)
+        if len(rebuilt) == 2:
+            raise RetryableConflict("another writer was first")
+        return rebuild_index(head, name, runner=runner)
+
+    monkeypatch.setattr(head_rewriter, "rebuild_index", rebuild_or_conflict)
+    report = erase(people.snapshot, Subject(f"name = '{SUBJECT}'"), ALL)
+    assert rebuilt == ["id_idx", "name_idx", "name_idx"]
+    assert (report.is_proven, report.rebuilt_indices) == (True, ("id_idx", "name_idx"))
 
 
 def test_the_value_is_nowhere_beneath_the_root_afterwards(people: lance_ops.LanceDataset) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.maintenance.erasure import ErasureOptions, ErasureReport, Subject, erase, mending
+from lance_ops.maintenance.erasure import ErasureOptions, ErasureReport, Subject, erase, head_rewriter
 from lance_ops.maintenance.erasure.searching.stated_texts import stated_texts
 from lance_ops.runners import InThreads
 from lance_ops.transactions import COMMIT_MESSAGE, CommittedVersion, Delete, Transaction, UpdateConfig
@@ -110,7 +110,7 @@ def test_a_writer_that_states_the_value_again_and_again_makes_the_erasure_commit
         commit_operation(made[-1], UpdateConfig(), properties={"note": SUBJECT})
         return made[-1]
 
-    monkeypatch.setattr(mending, "commit_operation", committing_after)
+    monkeypatch.setattr(head_rewriter, "commit_operation", committing_after)
     report = erased(dataset_uri)
     assert len(made) == 1
     assert retained(dataset_uri) == [1, 3, 4]

@@ -1,11 +1,10 @@
-"""Mend the newest version of a branch: delete the rows, rewrite the fragments that store them, rebuild the indices.
+"""Rewrite the newest version of a branch, its head: delete the rows, and write fragments and indices without them.
 
 Each step is a commit. The older versions still hold the rows, until `removal` removes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import partial
 
 from lance_ops.maintenance.compaction import RewriteTask, commit_rewrites, discard_rewrite, execute_rewrite
@@ -19,13 +18,13 @@ from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import REASON_PROPERTY, Delete, UpdateConfig, remove_files_of_job
 from lance_ops.writing import MAX_BYTES_PER_FILE, commit_operation, write_deletion_files
 
-__all__ = ["Mending"]
+__all__ = ["HeadRewriter"]
 
 _ERASURE_PROPERTY = "lance_ops.erasure"
 
 
-class Mending:
-    """Mends newest versions, and adds what it did to the draft of the report."""
+class HeadRewriter:
+    """Commits newest versions that do not hold the rows, and adds what it did to the draft of the report."""
 
     def __init__(self, options: ErasureOptions, runner: Runner, search: Search, draft: ReportDraft) -> None:
         self._runner = runner
@@ -35,25 +34,24 @@ class Mending:
         self._branches_with_empty_version: set[str] = set()
         """The branches on which a version that changes nothing was committed, once each."""
 
-    def can_mend(self, branch: BranchHoldings) -> bool:
+    def can_rewrite(self, branch: BranchHoldings) -> bool:
         """Return whether a branch's newest version holds the rows, and a commit can change that."""
         if not branch.head_holds:
             return False
         return bool(branch.tainted_fragments or branch.stale_indices) or self._can_commit_empty_version(branch)
 
-    def mend(self, branch: BranchHoldings) -> None:
+    def rewrite(self, branch: BranchHoldings) -> None:
         """Delete the rows, rewrite the fragments that store them, and build the indices anew.
 
         If the head holds the rows only in its transaction, commit a version that changes nothing, so that the old head
         can be removed.
         """
         head = self._delete_rows(branch)
-        head = self._rewrite_fragments(head, branch.tainted_fragments)
-        head = self._rebuild_indices(head, branch.stale_indices)
+        head = self._rewrite_fragments(head, branch)
+        head = self._rebuild_indices(head, branch)
         if head.version == branch.head.version and self._can_commit_empty_version(branch):
             head = commit_operation(head, UpdateConfig(), properties=self._properties)
             self._branches_with_empty_version.add(branch.name)
-        if head.version != branch.head.version:
             self._draft.set_committed(branch.name, head.version)
 
     def _can_commit_empty_version(self, branch: BranchHoldings) -> bool:
@@ -78,7 +76,7 @@ class Mending:
         self._draft.set_committed(branch.name, made.version)
         return made
 
-    def _rewrite_fragments(self, head: Snapshot, tainted: Collection[int]) -> Snapshot:
+    def _rewrite_fragments(self, head: Snapshot, branch: BranchHoldings) -> Snapshot:
         reference = SnapshotReference.of(head)
         tasks = [
             RewriteTask(
@@ -90,7 +88,7 @@ class Mending:
                 sum(file.file_size_bytes for file in fragment.files),
             )
             for fragment in head.fragments
-            if fragment.id in tainted
+            if fragment.id in branch.tainted_fragments
         ]
         if not tasks:
             return head
@@ -100,12 +98,14 @@ class Mending:
             rewrites = self._runner.map(execute_rewrite, tasks, job, partial(discard_rewrite, head.store))
             made, _ = commit_rewrites(head, rewrites, runner=self._runner)
         self._draft.add_counts(rewritten_fragments=len(tasks))
+        self._draft.set_committed(branch.name, made.version)
         return made
 
-    def _rebuild_indices(self, head: Snapshot, stale: Collection[str]) -> Snapshot:
-        names = {index.name for index in head.manifest.indices}.intersection(stale)
+    def _rebuild_indices(self, head: Snapshot, branch: BranchHoldings) -> Snapshot:
+        names = {index.name for index in head.manifest.indices}.intersection(branch.stale_indices)
         for name in sorted(names):
             head = rebuild_index(head, name, runner=self._runner)
             self._search.mark_rebuilt(index for index in head.manifest.indices if index.name == name)
-        self._draft.add_rebuilt_indices(names)
+            self._draft.add_rebuilt_index(name)
+            self._draft.set_committed(branch.name, head.version)
         return head
