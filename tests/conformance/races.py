@@ -13,7 +13,8 @@ T = TypeVar("T")
 NUM_RACERS = 16
 
 PRELOADED = [
-    *(f"tests.conformance.test_{suite}" for suite in ("committers", "manifest_stores", "stores")),
+    *("tests.conformance.test_committers", "tests.conformance.test_manifest_stores"),
+    "tests.conformance.stores.test_creates_and_writers",
     *(f"lance_ops.committers.manifest_stores.{kind}" for kind in ("dynamodb", "etcd", "redis", "sql")),
 ]
 """What racers use. The server that forks them imports it once; else each of them would, before the race."""
