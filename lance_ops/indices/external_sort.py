@@ -23,6 +23,9 @@ DEFAULT_SORT_BYTES = 512 << 20
 
 FAN_IN = 64
 
+_LEAST_ROW_BYTES = 12
+"""What a row counts for at least: a short one takes less than what sorts it."""
+
 _LONGEST_RUN_BYTES = 1 << 30
 """An array of text with 32-bit offsets holds at most twice as many bytes."""
 
@@ -35,7 +38,8 @@ def sort_rows(
 
     `sort_bytes` bounds the memory. Rows that do not fit are in a local temporary directory until the context ends.
     """
-    # While a run is sorted, memory holds the run before it, the run, its keys and what sorts them; then the run twice.
+    # While a run is sorted, memory holds the run before it, the run, its keys, and some 24 bytes a row that sort them.
+    # Then it holds the run twice.
     runs = map(order.sort, _gather(batches, min(sort_bytes // 5, _LONGEST_RUN_BYTES)))
     first, second = next(runs, None), next(runs, None)
     if second is None:
@@ -86,9 +90,16 @@ def _gather(batches: Iterable[pa.RecordBatch], run_bytes: int) -> Iterator[pa.Re
         if batch.num_rows == 0:
             continue
         gathered.append(batch)
-        gathered_bytes += batch.nbytes
+        gathered_bytes += max(batch.nbytes, _LEAST_ROW_BYTES * batch.num_rows)
         if gathered_bytes >= run_bytes:
-            yield pa.concat_batches(gathered)
-            gathered, gathered_bytes = [], 0
+            yield _joined(gathered)
+            gathered_bytes = 0
     if gathered:
-        yield pa.concat_batches(gathered)
+        yield _joined(gathered)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of all batches, and let the batches go."""
+    joined = pa.concat_batches(batches)
+    batches.clear()
+    return joined

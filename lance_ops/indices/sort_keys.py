@@ -29,7 +29,7 @@ from lance_ops.core.arrow import (
 )
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.indices.text_order import has_text_order, text_sort_indices
-from lance_ops.indices.word_order import sort_words
+from lance_ops.indices.word_order import order_words
 
 __all__ = [
     "Key",
@@ -88,23 +88,23 @@ def key_of(value: pa.Scalar) -> Key:
 
 
 def sort_indices(keys: pa.Array) -> pa.Array:
-    """Return the indices that sort the keys; equal keys keep their order."""
+    """Return the indices that sort the keys, nulls first, as integers of any type; equal keys keep their order."""
     if has_text_order(keys):
         return text_sort_indices(keys)
     if not pa.types.is_integer(keys.type):
         return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
     if not keys.null_count:
-        return array_of_numbers(sort_words(_words(keys)))
+        return array_of_numbers(order_words(_words(keys)))
     is_null = truths_of(pc.is_null(keys))
     valid = np.flatnonzero(~is_null)
-    order = valid[sort_words(_words(keys.drop_null()))]
+    order = valid[order_words(_words(keys.drop_null()))]
     return array_of_numbers(np.concatenate((np.flatnonzero(is_null), order)))
 
 
 def merged_row_order(keys: pa.Array) -> pa.Array:
     """Return what `sort_indices` returns, for keys that are concatenated sorted runs.
 
-    numpy's stable sort of integers finds the runs and merges them. Arrow's sort takes seven times as long for two runs.
+    numpy's stable sort of integers finds the runs and merges them, which is faster than to sort them anew.
     """
     if not pa.types.is_integer(keys.type) or keys.null_count:
         return sort_indices(keys)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.arrow import array_of_numbers, numbers_of, truths_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
-from lance_ops.indices.word_order import sort_words
+from lance_ops.indices.word_order import order_words
 
 __all__ = ["has_text_order", "text_sort_indices"]
 
@@ -35,7 +35,7 @@ def text_sort_indices(values: pa.Array) -> pa.Array:
     """Return the indices that sort binary values by their bytes, nulls first; equal values keep their order."""
     valid = None if not values.null_count else np.flatnonzero(truths_of(pc.is_valid(values)))
     words, is_whole = _words(values, valid)
-    order = sort_words(words)
+    order = order_words(words)
     if not is_whole:
         is_tied = _with_an_equal_neighbour(words)
         tied = np.sort(order[is_tied])

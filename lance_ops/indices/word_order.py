@@ -7,13 +7,13 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Uint32Array, Uint64Array
 
-__all__ = ["sort_words"]
+__all__ = ["order_words"]
 
 
-def sort_words(words: Uint64Array) -> Uint32Array:
-    """Sort the words in place, and return the index that each had; equal words keep their order.
+def order_words(words: Uint64Array) -> Uint32Array:
+    """Return the indices that sort the words, of which there are fewer than 2^32; equal words keep their order.
 
-    There are fewer than 2^32 words.
+    The words are sorted, too.
     """
     order = np.empty(len(words), np.uint32)
     kernels.sort_words(words, order)
