@@ -1,7 +1,7 @@
 """Compiled loops over arrays, for work that numpy has no function for: `ndarray` in, `ndarray` out, no Arrow, no I/O.
 
 Importing this package imports no numba. The first use of a kernel imports numba and loads the compiled code from the
-cache on disk, or compiles it. For kernels of common reads and writes, numpy answers the first calls; see
+cache on disk, or compiles it. For kernels of common reads, writes and sorts, numpy answers the first calls; see
 `without_numba`. `python -m lance_ops.kernels.warm` compiles all of them when an image is built.
 
 A kernel trusts its caller with the shapes of arrays, but never the bytes: a number read from data is checked against

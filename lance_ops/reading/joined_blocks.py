@@ -72,7 +72,7 @@ class _Columns(NamedTuple):
 class JoinedRows(NamedTuple):
     """Rows of several fragments in the order of the fragments, which are laid end to end.
 
-    `firsts` has the first offset of each fragment, and the end of the last one. `offsets` are those of the rows.
+    `firsts` has the first offset of each fragment, and the end of the last one. `offsets` has that of each row.
     """
 
     fragments: Sequence[Fragment]

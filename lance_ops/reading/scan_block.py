@@ -27,7 +27,7 @@ from lance_ops.table.rows import offsets_in
 if TYPE_CHECKING:
     from lance_ops.core.predicate import Predicate
 
-__all__ = ["MAX_BLOCK_BYTES", "RowReader", "live_mask", "read_block", "read_halves", "read_live", "read_offsets"]
+__all__ = ["MAX_BLOCK_BYTES", "RowReader", "read_block", "read_halves", "read_live", "read_offsets"]
 
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 T = TypeVar("T")
@@ -101,7 +101,7 @@ def _read_part(
     if chosen is not None:
         found = read_offsets(snapshot, reader, block, chosen, request.schema, budget)
         return ScannedRows(block.fragment, *found)
-    live = None if request.include_deleted_rows else live_mask(snapshot, block)
+    live = None if request.include_deleted_rows else _live_mask(snapshot, block)
     offsets, table = read_live(snapshot, reader, block, live, request, budget)
     return ScannedRows(block.fragment, offsets, table)
 
@@ -233,7 +233,7 @@ def _offsets_of(mask: BoolArray, block: Block) -> Uint64Array:
     return offsets
 
 
-def live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
+def _live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
     """Return a mask of the block's live rows; None if all are live."""
     inside = snapshot.deletion_vector(block.fragment)
     if inside and (block.start or inside.max() >= block.stop):  # most blocks are whole fragments: no copy for these

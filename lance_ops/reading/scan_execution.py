@@ -67,7 +67,8 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
 def scan_whole(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     """Yield the answer as `scan` does, for a caller that reads all of it before it gives an answer.
 
-    Small fragments that were read together are one table. Raises `ReadTooLarge` as `check_is_stored` does.
+    Small fragments that were read together are one table, unless the request adds row columns. Raises `ReadTooLarge` as
+    `check_is_stored` does.
     """
     plan = plan_scan(snapshot, request)
     check_is_stored(snapshot, plan)
@@ -85,6 +86,7 @@ def scan_fragments(snapshot: Snapshot, request: ScanRequest) -> Iterator[tuple[i
 
 
 def _adder_of_row_columns(snapshot: Snapshot, request: ScanRequest) -> Callable[[ScannedRows], pa.Table]:
+    """Return a function that appends the requested row columns to rows of one fragment."""
     names, is_null = request.row_columns, request.include_deleted_rows
     return lambda rows: with_row_columns(
         snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null
@@ -92,7 +94,10 @@ def _adder_of_row_columns(snapshot: Snapshot, request: ScanRequest) -> Callable[
 
 
 def _answer(plan: ScanPlan, found: Iterator[tuple[T, pa.Table]]) -> Iterator[tuple[T, pa.Table]]:
-    """Yield those of the parts that the offset and the limit leave, and record them if the scan is traced."""
+    """Return the parts that have rows, within the offset and the limit; record them if the scan is traced.
+
+    A part is a table behind a key of the caller's.
+    """
     trace, request = current_trace(), plan.request
     found = (part for part in found if part[1].num_rows)
     if plan.offset or request.limit is not None:
@@ -161,11 +166,11 @@ def _read_all(
     finish: Callable[[ScannedRows], T],
     finish_joined: Callable[[JoinedRows], Iterable[T]] | None = None,
 ) -> Iterator[T]:
-    """Read a plan's blocks ahead, in threads, and yield the result of `finish` for each.
+    """Read a plan's blocks ahead, in threads, and yield the results of `finish`, which gets the rows of one fragment.
 
-    Blocks that are read together have the results of `finish_joined`; without it, each of them that has a matching row
-    has the result of `finish`. A single block is read here and now: it needs no other thread, no reading ahead and no
-    group.
+    `finish_joined` gets the rows of blocks that were read together, and returns their results. Without it, `finish`
+    gets them fragment by fragment. A single block is read here and now: it needs no other thread, no reading ahead and
+    no group.
     """
     request = plan.request
     finish_group = finish_joined or (lambda joined: [*map(finish, joined.by_fragment())])

@@ -21,7 +21,10 @@ from lance_ops.table.rows import bitmap_of
 __all__ = ["RowOffsets", "ScannedRows", "offset_array", "with_row_columns"]
 
 RowOffsets: TypeAlias = Uint64Array | range
-"""Physical offsets of rows in their fragment; consecutive offsets are a range, which costs nothing to make."""
+"""Physical offsets of rows in their fragment, or in several fragments that are laid end to end.
+
+Consecutive offsets are a range, which costs nothing to make.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ _CODECS = (".snappy", ".lz4", ".xz", ".br", ".zip")
 """What engines write into a name besides, such as a.snappy.parquet."""
 _ENDINGS = re.compile(rf"(?<=[^/])(?:{'|'.join(map(re.escape, (*RAW_ENDINGS, *_CODECS)))})+$", re.IGNORECASE)
 _MOST_SKEW_SECONDS = 60.0
-"""How far the clocks of a store and of this machine may differ before a time counts as one in the future."""
+"""How far a store's clock may be ahead of this machine's. Stores keep their clocks better than writers do."""
 _NO_KEY = "raw.key is not found in its path; rename it, widen raw.key, or leave it out by raw.glob or raw.unmatched"
 
 

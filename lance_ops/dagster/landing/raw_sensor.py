@@ -166,9 +166,9 @@ class _Findings:
 class _Candidates:
     """The batches that a run would be asked for, as the run would ingest them, and what the newest runs tell.
 
-    `untold` are those of the batches that the table lacks, and of which no such run tells. `running` are the keys of
-    batches whose runs are under way. `failed` are what `without_removed_batches` leaves of the failed runs that the
-    comparison was given, and `ever_failed` the failed runs of all days.
+    `untold` are those of the batches that the table lacks, and that are neither running nor retried nor taken out.
+    `running` are the keys of batches whose runs are under way. `failed` are what `without_removed_batches` leaves of
+    the failed runs that the comparison was given, and `ever_failed` the failed runs of all days.
     """
 
     batches: Sequence[LandedBatch]
@@ -178,13 +178,13 @@ class _Candidates:
     ever_failed: Mapping[str, FailedRuns]
 
     def given_up(self, ended: Mapping[str, UnsuccessfulRun]) -> dict[str, LandedBatch]:
-        """Return the candidates that were there when their runs of `given_up_batches` ended."""
+        """Return the candidates that have not changed since their runs of `given_up_batches` ended."""
         return {
             batch.key: batch for batch in self.batches if batch.key in ended and batch.was_there(ended[batch.key].ended)
         }
 
     def paused(self, now: datetime) -> set[str]:
-        """Return the keys of candidates with the files that their runs failed on: many times, or a moment ago."""
+        """Return the keys of candidates that failed many times, or a moment ago, and have not changed since."""
         return {
             batch.key
             for batch in self.batches

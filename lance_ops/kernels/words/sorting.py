@@ -17,7 +17,7 @@ _LOW_BYTE = np.uint64(255)
 
 
 @part
-def _count_bytes(words: Uint64Array, counts: Uint64Array) -> bool:
+def _count_and_compare(words: Uint64Array, counts: Uint64Array) -> bool:
     """Count how often each byte occurs at each of the eight places; return whether the words are in order."""
     is_sorted = True
     before = words[0]
@@ -31,8 +31,8 @@ def _count_bytes(words: Uint64Array, counts: Uint64Array) -> bool:
 
 
 @part
-def _begin_at(counts: Uint64Array) -> None:
-    """Turn the count of each byte into the number of words with smaller bytes."""
+def _to_first_places(counts: Uint64Array) -> None:
+    """Replace the count of each byte by the place of its first word."""
     total = np.uint64(0)
     for byte in range(256):
         count = counts[byte]
@@ -49,6 +49,7 @@ def _move(
     moved: Uint64Array,
     moved_order: Uint32Array,
 ) -> None:
+    """Move each word, and its index, to the next free place of its byte."""
     for i in range(len(words)):
         word = words[i]
         byte = (word >> shift) & _LOW_BYTE
@@ -60,7 +61,7 @@ def _move(
 
 @kernel
 def sort_words(words: Uint64Array, order: Uint32Array) -> int:
-    """Sort the words, write the index that each of them had, and return how many there are.
+    """Sort the words in place, write the index that each had, and return how many there are.
 
     Equal words keep their order. `order` is as long as `words`, which are fewer than 2^32.
     """
@@ -69,20 +70,20 @@ def sort_words(words: Uint64Array, order: Uint32Array) -> int:
     if len(words) == 0:
         return 0
     counts = np.zeros((8, 256), np.uint64)
-    if _count_bytes(words, counts):
+    if _count_and_compare(words, counts):
         return len(words)
     here, there = words, np.empty(len(words), np.uint64)
     from_order, to_order = order, np.empty(len(words), np.uint32)
-    is_back = True
+    is_in_place = True
     for place in range(8):
         shift = np.uint64(8 * place)
         if counts[place, (words[0] >> shift) & _LOW_BYTE] < np.uint64(len(words)):
-            _begin_at(counts[place])
+            _to_first_places(counts[place])
             _move(here, from_order, shift, counts[place], there, to_order)
             here, there = there, here
             from_order, to_order = to_order, from_order
-            is_back = not is_back
-    if not is_back:
+            is_in_place = not is_in_place
+    if not is_in_place:
         words[:] = here
         order[:] = from_order
     return len(words)

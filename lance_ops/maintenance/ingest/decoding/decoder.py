@@ -283,7 +283,7 @@ def request_line(request: RawRequest, limits: RawLimits, *, only_schema: bool) -
 
 def main() -> None:
     """Answer requests on the socket whose descriptor is the last argument, until the other end closes it."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Dagster ignores it in a job in the background, and so would a child
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Dagster ignores it in a background job, which a child inherits
     pa.set_cpu_count(min(_MAX_THREADS, os.cpu_count() or 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes to its socket alone

@@ -264,14 +264,13 @@ def check_json(
     """Refuse a file beyond a limit or with values that are not rows; return its keys that are `names` in any case.
 
     Arrow's parser does not survive deep values, because it recurses, and nulls in place of rows. If the keys are not
-    sought `in_all_rows`, a name is left out of the search under two conditions: the first block has it in this spelling
-    alone, and no other of the names differs from it only in case.
+    sought `in_all_rows`, `_names_to_seek` leaves names out of the search.
     """
     with source.open() as file:  # a schema follows from the first block alone
         first_keys = set(_JSON_KEY.findall(file.read(block_bytes)))
     check_count(len(first_keys), "columns", limits.columns)
     search = _KeySearch(set(map(str.lower, names)) if in_all_rows else _names_to_seek(names, first_keys))
-    marks, lines, cells = _Marks(b"[]{}"), _LineLengths(), _BlockCells(block_bytes, len(first_keys))
+    marks, lines, cells = _Marks(b"[]{}"), _LinesAcrossBlocks(), _BlockCells(block_bytes, len(first_keys))
     size_bytes = 0
     with source.open() as file:
         while block := file.read(BLOCK_BYTES):
@@ -282,7 +281,7 @@ def check_json(
             places, _, depths = marks.feed(block)
             if depths.max(initial=0) > limits.depth:
                 raise DecodingRefused(f"its values are nested more than {limits.depth} deep", "depth")
-            if not _has_rows_alone(block, places, depth_before, depths):
+            if not _holds_only_rows(block, places, depth_before, depths):
                 raise DecodingRefused(
                     first_fault(source, _no_row_message) or "it has text between its rows, which are objects"
                 )
@@ -297,15 +296,21 @@ def check_json(
 
 
 def _names_to_seek(names: Sequence[str], first_keys: Collection[bytes]) -> set[str]:
-    """Return the names in lower case, without those that `check_json` leaves out of the search."""
+    """Return the names in lower case, without those that are found already.
+
+    A name is if the first block has it in this spelling alone, and no other of the names differs from it only in case.
+    """
     num_fields = Counter(name.lower() for name in names)
     spelled = {_text_of(key) for key in first_keys}
     others = {name.lower() for name in spelled.difference(names)}
     return set(num_fields) - ({name for each in spelled if num_fields[name := each.lower()] == 1} - others)
 
 
-def _has_rows_alone(block: bytes, places: NDArray[np.int64], depth_before: int, depths: NDArray[np.int64]) -> bool:
-    """Return whether a block has nothing but rows and spaces; `depths` are those after the brackets at `places`."""
+def _holds_only_rows(block: bytes, places: NDArray[np.int64], depth_before: int, depths: NDArray[np.int64]) -> bool:
+    """Return whether nothing but `_BETWEEN_ROWS` stands outside a block's rows.
+
+    `depths` are those after the brackets at `places`.
+    """
     lengths = np.diff(places, prepend=0, append=len(block))
     is_outside = np.repeat(np.append(depth_before, depths) <= 0, lengths)  # a surplus } makes it negative
     return bool(_BETWEEN_ROWS[np.frombuffer(block, np.uint8)[is_outside]].all())
@@ -333,8 +338,8 @@ class _BlockCells:
             )
 
 
-class _LineLengths:
-    """Measures the longest line of a file that a block of the file cuts: a line within one block is shorter than it."""
+class _LinesAcrossBlocks:
+    """Measures the longest line that reaches over the end of a block; a line within a block is shorter than that."""
 
     def __init__(self) -> None:
         self.longest_bytes = 0

@@ -45,7 +45,7 @@ def plan_readable(
 
 def batches_not_as_listed(batches: Sequence[IngestBatch], schemas: FoundSchemas) -> set[str]:
     """Return the keys of the batches that were refused because a file was gone or changed when its schema was read."""
-    refusals = _by_first_file(batches, schemas.refused)
+    refusals = _first_faults(batches, schemas.refused)
     return {key for key, refusal in refusals.items() if isinstance(refusal, RawFileNotAsListed)}
 
 
@@ -56,11 +56,11 @@ def _reasons(
     if isinstance(error, BatchesChanged):
         return error.reasons
     if isinstance(error, FileDisagrees):
-        return _by_first_file(batches, {each.file: str(each) for each in (error, *error.others)})
-    return {key: str(refusal) for key, refusal in _by_first_file(batches, schemas.refused).items()}
+        return _first_faults(batches, {each.file: str(each) for each in (error, *error.others)})
+    return {key: str(refusal) for key, refusal in _first_faults(batches, schemas.refused).items()}
 
 
-def _by_first_file(batches: Sequence[IngestBatch], faults: Mapping[RawFile, T]) -> dict[str, T]:
-    """Return the batches with a file that has a fault, each with the fault of its first such file."""
+def _first_faults(batches: Sequence[IngestBatch], faults: Mapping[RawFile, T]) -> dict[str, T]:
+    """Return by key the fault of each batch's first file that has one; batches without such a file are left out."""
     found = ((batch.key, next((file for file in batch.files if file in faults), None)) for batch in batches)
     return {key: faults[file] for key, file in found if file is not None}
