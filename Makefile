@@ -38,7 +38,7 @@ kernels: environment  ## compiled once, before several workers need the same one
 	$(BIN)/python -m lance_ops.kernels.warm
 
 collection: kernels  ## pytest compiles the modules of tests once, before several workers collect them
-	ls -d tests/[a-z]*/ tests/test_*.py | xargs -n 8 -P 2 $(BIN)/python -m pytest --collect-only --quiet >$(COLLECTED) \
+	ls -d tests/[a-z]*/ tests/test_*.py | xargs -n 24 -P 2 $(BIN)/python -m pytest --collect-only --quiet >$(COLLECTED) \
 		|| { tail -n 40 $(COLLECTED); exit 1; }
 
 classes: java  ## Spark's, archived once, before many sessions start
