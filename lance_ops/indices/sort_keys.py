@@ -25,11 +25,10 @@ from lance_ops.core.arrow import (
     is_text_or_bytes,
     numbers_of,
     scalar,
-    truths_of,
 )
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.indices.text_order import has_text_order, text_sort_indices
-from lance_ops.indices.word_order import order_words
+from lance_ops.indices.word_order import nulls_first, order_words, places_of_values
 
 __all__ = [
     "Key",
@@ -95,10 +94,7 @@ def sort_indices(keys: pa.Array) -> pa.Array:
         return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
     if not keys.null_count:
         return array_of_numbers(order_words(_words(keys)))
-    is_null = truths_of(pc.is_null(keys))
-    valid = np.flatnonzero(~is_null)
-    order = valid[order_words(_words(keys.drop_null()))]
-    return array_of_numbers(np.concatenate((np.flatnonzero(is_null), order)))
+    return nulls_first(keys, places_of_values(keys), order_words(_words(keys.drop_null())))
 
 
 def merged_row_order(keys: pa.Array) -> pa.Array:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import array_of_numbers, numbers_of, truths_of
+from lance_ops.core.arrow import array_of_numbers, numbers_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
-from lance_ops.indices.word_order import order_words
+from lance_ops.indices.word_order import nulls_first, order_words, places_of_values
 
 __all__ = ["has_text_order", "text_sort_indices"]
 
@@ -33,7 +33,7 @@ def has_text_order(values: pa.Array) -> bool:
 
 def text_sort_indices(values: pa.Array) -> pa.Array:
     """Return the indices that sort binary values by their bytes, nulls first; equal values keep their order."""
-    valid = None if not values.null_count else np.flatnonzero(truths_of(pc.is_valid(values)))
+    valid = None if not values.null_count else places_of_values(values)
     words, is_whole = _words(values, valid)
     order = order_words(words)
     if not is_whole:
@@ -46,7 +46,7 @@ def text_sort_indices(values: pa.Array) -> pa.Array:
             order[is_tied] = tied[numbers_of(pc.array_sort_indices(whole))]
     if valid is None:
         return array_of_numbers(order)
-    return array_of_numbers(np.concatenate((np.flatnonzero(truths_of(pc.is_null(values))), valid[order])))
+    return nulls_first(values, valid, order)
 
 
 def _words(values: pa.Array, valid: Int64Array | None) -> tuple[Uint64Array, bool]:
