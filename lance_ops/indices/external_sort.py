@@ -24,7 +24,7 @@ DEFAULT_SORT_BYTES = 512 << 20
 FAN_IN = 64
 
 _LEAST_ROW_BYTES = 12
-"""What a row counts for at least: a short one takes less than what sorts it."""
+"""The fewest bytes that a row counts for. To sort a short row takes more memory than the row itself."""
 
 _LONGEST_RUN_BYTES = 1 << 30
 """An array of text with 32-bit offsets holds at most twice as many bytes."""

@@ -50,7 +50,7 @@ def warm() -> None:
 
 
 def warm_in_processes() -> None:
-    """Do what `warm` does, shared out among as many processes as there are cores; this process compiles nothing.
+    """Do what `warm` does, in as many processes as there are cores. They share the kernels; this process compiles none.
 
     One process makes all calls of a kernel: two would overwrite each other's entries in the kernel's index.
     """

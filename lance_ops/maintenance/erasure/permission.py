@@ -37,7 +37,7 @@ class ErasureOptions:
 def check_permitted(found: Holdings, options: ErasureOptions) -> frozenset[str]:
     """Raise `InvalidInput` that names what holds the rows and may not be touched, or if the reason states a value.
 
-    Returns the roots of the other datasets, such as a clone's source, whose files store the rows: they are left alone.
+    Returns the roots of other datasets whose files store the rows, such as a clone's source. They are left alone.
     Raises `HeldByRunningWork`, `UnsafePath` and `UnsupportedFeature` as `erase` does.
     """
     if options.at_most_rows is not None and found.num_live_rows > options.at_most_rows:

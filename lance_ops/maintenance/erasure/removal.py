@@ -1,6 +1,6 @@
 """Remove the older versions that hold the rows, their tags, and the files that only they name.
 
-This half of an erasure cannot be undone. A round does it only if no newest version can be mended any more.
+This half of an erasure cannot be undone. A round does it only if no newest version can be rewritten any more.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class Removal:
                 self._draft.add_names(removed_versions=[f"{branch.name}/{number}" for number in sorted(versions)])
 
     def sweep(self, found: Holdings) -> None:
-        """Delete the files that only removed versions named; with `delete_unverified`, every file without a version."""
+        """Delete the files that only removed versions named.
+
+        With `delete_unverified`, delete every file that no version names.
+        """
         if self._options.delete_unverified:
             for branch in found.branches:
                 cleanup_old_versions(branch.head, CleanupOptions(versions=(), delete_unverified=True))
@@ -75,7 +78,7 @@ class Removal:
                     store.delete(each)
 
     def _remember_files(self, found: Holdings) -> None:
-        """Remember the files of the versions that go: their clean-up does not look into another branch's folder."""
+        """Remember what the versions to remove name: their clean-up does not look into other branches' folders."""
         files = self._of_removed_versions = self._of_removed_versions or NamedFiles(found.main.head.uri)
         for branch in found.branches:
             for version in branch.removable_now:

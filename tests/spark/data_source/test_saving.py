@@ -114,7 +114,7 @@ def test_a_failed_task_leaves_the_table_as_it_was(spark: SparkSession, numbers: 
         save(failing, numbers)
     opened = dataset(numbers)
     assert (opened.version, opened.count_rows()) == (1, 12)
-    # Spark does not wait for the other task before it aborts the write; then its file waits for clean-up.
+    # Spark aborts the write without waiting for the other task. A file of that task may stay until a clean-up.
     assert named_files(numbers) == before
     assert len(data_files(numbers) - before) <= 1
 

@@ -38,8 +38,9 @@ class Why:
 
 @dataclass
 class BranchHoldings:
-    """What holds the rows on one branch. `rows` are physical offsets of the head's stored rows, by fragment.
+    """What holds the subject's rows on one branch.
 
+    `rows` has the physical offsets at which the head's fragments store them, by fragment.
     `pins` has the path of a pin of running work, beneath the branch's root, for each holding version that one keeps.
     `unwritable` has the error for each version that this release may read, and not write.
     """
@@ -116,5 +117,5 @@ class Holdings:
         return sum(branch.num_live_rows for branch in self.branches)
 
     def num_removed_for(self, *causes: Cause) -> int:
-        """Return how many versions are to be removed for one of these causes."""
+        """Return how many versions an erasure would remove for one of these causes."""
         return sum(branch.holding[each].cause in causes for branch in self.branches for each in branch.removable)

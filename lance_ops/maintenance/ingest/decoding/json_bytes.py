@@ -298,7 +298,8 @@ def check_json(
 def _names_to_seek(names: Sequence[str], first_keys: Collection[bytes]) -> set[str]:
     """Return the names in lower case, without those that are found already.
 
-    A name is if the first block has it in this spelling alone, and no other of the names differs from it only in case.
+    That is a name that the first block has in this spelling alone, if no other of the names differs from it only in
+    case.
     """
     num_fields = Counter(name.lower() for name in names)
     spelled = {_text_of(key) for key in first_keys}
@@ -346,7 +347,7 @@ class _LinesAcrossBlocks:
         self._open_bytes = 0
 
     def feed(self, block: bytes) -> None:
-        """Measure the line that the next block ends or continues."""
+        """Measure the line that was open before this block, as far as the block has it."""
         end = block.find(b"\n")
         self._open_bytes += len(block) if end < 0 else end
         self.longest_bytes = max(self.longest_bytes, self._open_bytes)

@@ -216,7 +216,7 @@ class RawRequest:
 
 
 class StreamOver(io.RawIOBase):
-    """A stream that reads the bytes of another one, which it closes. A subclass says in `read` what becomes of them."""
+    """A stream that reads from another stream, and closes it. A subclass says in `read` what it makes of the bytes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
