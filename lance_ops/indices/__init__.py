@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
+    from lance_ops.indices.carried import ALL_CARRIED_KINDS, CarriedKind, carried_kind_of
     from lance_ops.indices.contract import (
         INDEX_ROW,
         INDEX_VALUE,
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
     from lance_ops.indices.sort_keys import sort_keys as keys_of
 
 __all__ = [
+    "ALL_CARRIED_KINDS",
     "ALL_INDEX_TYPES",
     "DEFAULT_SORT_BYTES",
     "INDEX_ROW",
     "INDEX_VALUE",
+    "CarriedKind",
     "Direction",
     "DistributedIndexType",
     "IndexConfig",
@@ -58,6 +61,7 @@ __all__ = [
     "RowKey",
     "RowOrder",
     "TrainingBatches",
+    "carried_kind_of",
     "claimed_fragments",
     "index_type_for",
     "index_type_named",
@@ -71,10 +75,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ALL_CARRIED_KINDS": "carried",
     "ALL_INDEX_TYPES": "registry",
     "DEFAULT_SORT_BYTES": "external_sort",
     "INDEX_ROW": "contract",
     "INDEX_VALUE": "contract",
+    "CarriedKind": "carried",
     "Direction": "row_order",
     "DistributedIndexType": "distributed",
     "IndexConfig": "registry",
@@ -87,6 +93,7 @@ _MODULES = {
     "RowKey": "contract",
     "RowOrder": "row_order",
     "TrainingBatches": "contract",
+    "carried_kind_of": "carried",
     "claimed_fragments": "contract",
     "index_type_for": "registry",
     "index_type_named": "registry",

@@ -184,6 +184,9 @@ class TestOverwrite:
             after(operation)
 
 
+KINDS = ("/lance.table.BTreeIndexDetails", "/lance.index.pb.VectorIndexDetails")
+
+
 class TestRewrite:
     def test_rewritten_fragments_stand_in_the_order_of_their_ids(self) -> None:
         made = after(rewrite(0, 1, new=7), replace(TABLE, indices=(), max_fragment_id=7))
@@ -202,6 +205,22 @@ class TestRewrite:
         assert coverage(made) == {"9": [3], "2": [2]}
         assert made.indices[0].files == ()
         assert made.indices[0].name == "a_idx"
+
+    def test_a_segment_with_entries_of_deleted_rows_still_counts_their_fragments_in(self) -> None:
+        remaps = tuple(
+            RewrittenIndex(UUID(int=n), UUID(int=n + 8), IndexDetails(url)) for n, url in enumerate(KINDS, 1)
+        )
+        kinds = [replace(index(n, f"i{n}", covers=(0, 1)), details=IndexDetails(url)) for n, url in enumerate(KINDS, 1)]
+        elsewhere = replace(index(5, "i2", covers=(2,)), details=IndexDetails(KINDS[1]))
+        groups = rewrite(0, 1, new=7).groups
+        emptied = replace(new_fragment("emptied"), id=8, deletion_file=with_deletions(8, deleted=10).deletion_file)
+        whole = replace(groups[0], old_fragments=(with_deletions(0), fragment(1)))
+        operation = Rewrite((replace(whole, new_fragments=(*whole.new_fragments, emptied)),), remaps)
+
+        made = after(operation, replace(TABLE, indices=(*kinds, elsewhere), max_fragment_id=8))
+
+        assert ids(made) == [2, 7]
+        assert coverage(made) == {"9": [7], "10": [0, 7, 8], "5": [2]}
 
     def test_a_segment_that_was_not_remapped_covers_no_new_fragment(self) -> None:
         assert coverage(after(rewrite(0, 1))) == {"1": [0, 1]}

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lance_ops.core.errors import RetryableConflict, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import INDICES_DIR
-from lance_ops.indices import RowKey, index_type_of
+from lance_ops.indices import CarriedKind, RowKey, carried_kind_of, index_type_of
 from lance_ops.maintenance.indexing import remap_segment
 from lance_ops.reading import awaits_remap, row_key_of
 from lance_ops.runners import Runner
@@ -31,6 +31,8 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata, *, keeps_order: bool
     from its coverage in a table with stable row ids (`Rewrite` removes them), and scans read those rows. In any other
     table such a segment raises `UnsupportedFeature`. So does a segment whose last remap was deferred. A segment whose
     files are lost is not remapped: scans do not use it, and `optimize_indices` rebuilds it.
+
+    A carried segment is remapped like others, except a bloom filter, which describes rows together.
     """
     if awaits_remap(snapshot, segment):
         raise UnsupportedFeature(
@@ -38,15 +40,30 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata, *, keeps_order: bool
             f"index {segment.name!r}",
         )
     try:
+        carried = carried_kind_of(segment)
+        if carried is not None:
+            return (
+                carried.names_rows
+                and not snapshot.manifest.uses_stable_row_ids
+                and _is_there(snapshot, segment, carried)
+            )
         if row_key_of(snapshot, segment) is not RowKey.ADDRESS or snapshot.find_index_root(segment) is None:
             return False
         return keeps_order or index_type_of(segment).names_rows
     except UnsafePath:
         return False
-    except UnsupportedFeature:
+    except UnsupportedFeature as error:
         if snapshot.manifest.uses_stable_row_ids:
             return False
-        raise
+        raise UnsupportedFeature(
+            f"moving the rows of {error.feature} (drop the index, and build it again afterwards)", error.where
+        ) from error
+
+
+def _is_there(snapshot: Snapshot, segment: IndexMetadata, kind: CarriedKind) -> bool:
+    """Return whether the files of a carried segment are not lost; raise `UnsupportedFeature` for unknown ones."""
+    root = snapshot.find_index_root(segment)
+    return root is not None and bool(kind.files_of(root.child(segment.directory), segment))
 
 
 class IndexRemap(Abandonable):

@@ -29,6 +29,7 @@ __all__ = [
     "decode_bitmap",
     "decode_treemap",
     "encode_bitmap",
+    "encode_treemap",
     "join_bitmaps",
     "long_runs_in",
     "offsets_in",
@@ -123,6 +124,14 @@ def decode_treemap(data: bytes | memoryview, path: str, place: str) -> dict[int,
     if at != len(raw):
         raise CorruptFile(path, place, f"a Roaring treemap of {at} bytes in {len(raw)}")
     return found
+
+
+def encode_treemap(low_halves: Mapping[int, BitMap]) -> bytes:
+    """Return the bytes that `decode_treemap` reads; empty bitmaps are left out."""
+    parts = [
+        struct.pack("<I", high) + encode_bitmap(low_halves[high]) for high in sorted(low_halves) if low_halves[high]
+    ]
+    return b"".join([struct.pack("<Q", len(parts)), *parts])
 
 
 def _end_of(raw: bytes) -> int:

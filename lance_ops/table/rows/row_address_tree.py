@@ -18,9 +18,13 @@ from lance_ops.table.rows.roaring import decode_bitmap, encode_bitmap
 __all__ = ["decode_address_tree", "encode_address_tree"]
 
 
-def encode_address_tree(low_halves: Mapping[int, BitMap]) -> bytes:
-    """Return the bytes of a set, given as the low halves of its numbers by high half; empty bitmaps are left out."""
-    parts = [(high, encode_bitmap(low_halves[high])) for high in sorted(low_halves) if low_halves[high]]
+def encode_address_tree(low_halves: Mapping[int, BitMap | None]) -> bytes:
+    """Return the bytes of a set, given as the low halves of its numbers by high half, None for all of them.
+
+    Empty bitmaps are left out.
+    """
+    listed = ((high, low_halves[high]) for high in sorted(low_halves))
+    parts = [(high, b"" if low is None else encode_bitmap(low)) for high, low in listed if low is None or low]
     entries = (struct.pack("<II", high, len(data)) + data for high, data in parts)
     return b"".join([struct.pack("<I", len(parts)), *entries])
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
@@ -15,7 +15,12 @@ from lance_ops.core.records import dataclass
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.table import DataFormat, Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, remapped_coverage
-from lance_ops.transactions.manifest_changes import assign_fragment_ids, check_fragments_exist, holds_row_addresses
+from lance_ops.transactions.manifest_changes import (
+    assign_fragment_ids,
+    check_fragments_exist,
+    holds_row_addresses,
+    keeps_deleted_rows,
+)
 from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Rewrite", "RewriteGroup", "RewrittenIndex"]
@@ -142,7 +147,7 @@ class Rewrite(Operation):
         check_fragments_exist(manifest, self._expected(manifest), self.name)
         present = BitMap(manifest.fragments.ids)
         added: list[Fragment] = []
-        replaced: list[tuple[BitMap, BitMap]] = []
+        replaced: list[_Replaced] = []
         highest = manifest.max_fragment_id
         for group in self.groups:
             numbered, highest = assign_fragment_ids(group.new_fragments, highest)
@@ -150,9 +155,12 @@ class Rewrite(Operation):
             added += new
             read = BitMap(fragment.id for fragment in group.old_fragments)
             made = BitMap(fragment.id for fragment in new)
+            gone = BitMap(each.id for each in group.old_fragments if each.num_rows < each.physical_rows)
+            gone |= BitMap(each.id for each in numbered) - made
             if not read and replaced:  # the group before it has the old fragments of these rows
-                read, made = replaced[-1][0], replaced.pop()[1] | made
-            replaced.append((read & present, made))
+                before = replaced.pop()
+                read, made, gone = before.old, before.new | made, before.gone | gone
+            replaced.append(_Replaced(read & present, made, gone))
         fragments = manifest.fragments.with_changes({}, old_ids, added)
         indices = self._indices(manifest, replaced)
         data_format = manifest.data_format
@@ -168,14 +176,13 @@ class Rewrite(Operation):
             if sum(fragment.num_rows for fragment in missing) > group.num_hidden_rows:
                 yield from (fragment.id for fragment in missing)
 
-    def _indices(self, manifest: Manifest, replaced: Iterable[tuple[BitMap, BitMap]]) -> tuple[IndexMetadata, ...]:
+    def _indices(self, manifest: Manifest, replaced: Sequence[_Replaced]) -> tuple[IndexMetadata, ...]:
         remapped = {index.old_id: index for index in self.rewritten_indices}
         if len(remapped) != len(self.rewritten_indices):
             raise InvalidInput("an index segment is remapped twice in one rewrite")
         missing = remapped.keys() - {index.uuid for index in manifest.indices}
         if missing:
             raise IncompatibleTransaction(f"version {manifest.version} has no index segment {min(map(str, missing))}")
-        pairs = list(replaced)
         indices = []
         for index in manifest.indices:
             new = remapped.get(index.uuid)
@@ -183,35 +190,43 @@ class Rewrite(Operation):
                 index = replace(
                     index,
                     uuid=new.new_id,
-                    fragment_bitmap=_remapped_coverage_of(index, pairs),
+                    fragment_bitmap=_remapped_coverage_of(index, replaced),
                     details=new.details or index.details,
                     index_version=new.index_version,
                     base_id=None,
                     files=new.files,
                 )
             elif manifest.uses_stable_row_ids and not index.is_system and index.fragment_bitmap is not None:
-                index = replace(index, fragment_bitmap=_coverage_by_row_id(index, index.fragment_bitmap, pairs))
+                index = replace(index, fragment_bitmap=_coverage_by_row_id(index, index.fragment_bitmap, replaced))
             indices.append(index)
         return tuple(indices)
 
 
-def _remapped_coverage_of(index: IndexMetadata, replaced: Iterable[tuple[BitMap, BitMap]]) -> FrozenBitMap:
+class _Replaced(NamedTuple):
+    """A group in a version: its old fragments, its new ones, and those of both that had rows which are gone."""
+
+    old: BitMap
+    new: BitMap
+    gone: BitMap
+
+
+def _remapped_coverage_of(index: IndexMetadata, replaced: Iterable[_Replaced]) -> FrozenBitMap:
     """Return what a remapped segment covers; it must cover all old fragments of a group or none."""
     if index.fragment_bitmap is None:
         raise InvalidInput(f"index {index.name!r} has no list of covered fragments, so it cannot be remapped")
     covered = index.fragment_bitmap
-    for old, new in replaced:
-        if not (old <= covered or covered.isdisjoint(old)):
+    for old, new, gone in replaced:
+        if covered.isdisjoint(old):
+            continue
+        if not old <= covered:
             raise InvalidInput(f"index {index.name!r} covers only some of the fragments {list(old)} of a rewrite")
-        covered = remapped_coverage(covered, old, new)
+        covered = remapped_coverage(covered, old, new | gone if keeps_deleted_rows(index) else new)
     return covered
 
 
-def _coverage_by_row_id(
-    index: IndexMetadata, bitmap: FrozenBitMap, replaced: Iterable[tuple[BitMap, BitMap]]
-) -> FrozenBitMap:
+def _coverage_by_row_id(index: IndexMetadata, bitmap: FrozenBitMap, replaced: Iterable[_Replaced]) -> FrozenBitMap:
     """Return what a segment covers in a table of stable row ids: new fragments too, if it has the ids of all rows."""
     has_row_ids = not holds_row_addresses(index)
-    for old, new in replaced:
+    for old, new, _ in replaced:
         bitmap = remapped_coverage(bitmap, old, new if has_row_ids else ())
     return bitmap

@@ -1,0 +1,96 @@
+"""Exchange the row addresses in a column of an index file for those where the rows are now.
+
+move_numbers        u64           one address for each entry; an entry of a deleted row keeps its address
+move_trees          binary        a set of addresses for each entry, as `row_address_tree` has it
+move_treemaps       binary        the same as a Roaring treemap
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addrs
+from lance_ops.core.arrow import array_of_numbers, numbers_of
+from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.ndarrays import Uint64Array
+from lance_ops.table.rows import (
+    RowAddressMap,
+    bitmap_of,
+    decode_address_tree,
+    decode_treemap,
+    encode_address_tree,
+    encode_treemap,
+    offsets_in,
+)
+
+__all__ = ["Move", "move_numbers", "move_tree", "move_treemaps", "move_trees"]
+
+Move: TypeAlias = Callable[[pa.Array, RowAddressMap, str], pa.Array]
+"""Return a column with the rows' new addresses; the text names the file in errors."""
+
+
+def move_numbers(addresses: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
+    """Return u64 addresses, shape (n,), with nulls where they were.
+
+    The address of a deleted row stays. Its fragment is gone, so a reader that knows this leaves the row out.
+    """
+    if addresses.type != pa.uint64():
+        raise CorruptFile(path, "row addresses", f"numbers of type {addresses.type}, not uint64")
+    before: Uint64Array = numbers_of(addresses.fill_null(TOMBSTONE_ROW))
+    after = _moved(before, moves, path)
+    after = np.where(after == TOMBSTONE_ROW, before, after)
+    return (
+        array_of_numbers(after)
+        if not addresses.null_count
+        else pa.array(after, mask=addresses.is_null().to_numpy(False))
+    )
+
+
+def move_trees(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
+    """Return sets of addresses, without those of deleted rows."""
+    return pa.array([None if each is None else move_tree(each, moves, path) for each in sets.to_pylist()], sets.type)
+
+
+def move_treemaps(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
+    """Return sets of addresses as `move_trees` does."""
+    found = (
+        None if each is None else encode_treemap(_moved_rows(decode_treemap(each, path, "rows"), moves, path))
+        for each in sets.to_pylist()
+    )
+    return pa.array(list(found), sets.type)
+
+
+def move_tree(rows: bytes | memoryview, moves: RowAddressMap, path: str) -> bytes:
+    """Return one set of addresses, without those of deleted rows."""
+    listed: dict[int, BitMap] = {}
+    whole: dict[int, BitMap | None] = {}
+    num_rows = {each.fragment_id: each.physical_rows for group in moves.groups for each in group.old}
+    for fragment_id, offsets in decode_address_tree(rows, path, "rows").items():
+        if offsets is not None:
+            listed[fragment_id] = offsets
+        elif fragment_id in num_rows:
+            listed[fragment_id] = BitMap(range(num_rows[fragment_id]))
+        elif moves.fragments is None or fragment_id in moves.fragments:
+            whole[fragment_id] = None
+    return encode_address_tree(whole | _moved_rows(listed, moves, path))
+
+
+def _moved_rows(rows: Mapping[int, BitMap], moves: RowAddressMap, path: str) -> dict[int, BitMap]:
+    before = [row_addrs(fragment_id, offsets_in(offsets)) for fragment_id, offsets in rows.items()]
+    after = _moved(np.concatenate([np.empty(0, np.uint64), *before]), moves, path)
+    after = np.sort(after[after != TOMBSTONE_ROW])
+    fragments, firsts = np.unique(fragment_of(after), return_index=True)
+    parts = np.split(offset_of(after), firsts[1:])
+    return {fragment_id: bitmap_of(part) for fragment_id, part in zip(fragments.tolist(), parts, strict=False)}
+
+
+def _moved(addresses: Uint64Array, moves: RowAddressMap, path: str) -> Uint64Array:
+    try:
+        return moves.remap(addresses)
+    except InvalidInput as error:
+        raise CorruptFile(path, "row addresses", str(error)) from error
