@@ -272,6 +272,16 @@ def test_a_delete_like_a_parameter_removes_the_rows_that_a_select_shows(run: Any
     assert {row[0] for row in stored(lake, "texts")} == {*texts} - shown
 
 
+@pytest.mark.parametrize("condition", ["s NOT LIKE '%'", "NOT s LIKE '%%'", "s LIKE 'a%' OR NOT (s LIKE '%')"])
+def test_a_delete_that_denies_a_pattern_of_any_text_keeps_the_nulls(run: Any, lake: Path, condition: str) -> None:
+    write_dataset(pa.table({"id": [1, 2, 3, 4], "s": ["a", None, "", "b"]}), lake / "texts.lance")
+    rows = "VALUES (1, 'a'), (2, NULL), (3, ''), (4, 'b') AS q (id, s)"
+    met = {row.id for row in run(f"SELECT id FROM {rows} WHERE {condition}").collect()}
+    assert first(run(f"DELETE FROM texts WHERE {condition}"))["num_affected_rows"] == len(met)
+    left = LanceDataset(lake / "texts.lance").to_table()["id"].to_pylist()
+    assert {*left} == {1, 2, 3, 4} - met
+
+
 def test_a_replacement_like_a_parameter_with_an_escape_is_refused(run: Any, lake: Path) -> None:
     with pytest.raises(UnsupportedFeature, match="REPLACE WHERE s LIKE :p .*DELETE rows by any condition"):
         run("INSERT INTO numbers REPLACE WHERE s LIKE :p VALUES (1, 2, 'a%')", args={"p": "a\\%"})

@@ -249,8 +249,6 @@ class ConditionTranslation:
             raise _Untranslatable
         if inner == pattern:
             return self._pushed(spark.EqualTo(path, pattern))
-        if not inner:
-            return self._pushed(spark.IsNotNull(path))
         if pattern.startswith("%") and pattern.endswith("%"):
             return self._pushed(spark.StringContains(path, inner))
         ends = pattern.startswith("%")
