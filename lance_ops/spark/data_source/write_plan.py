@@ -92,10 +92,14 @@ class WritePlan:
             return writer.finish()
 
     def check_fits(self, schema: pa.Schema) -> None:
-        """Raise `SchemaMismatch` naming a column whose type `write` would refuse in each batch of this schema."""
+        """Raise `SchemaMismatch` naming a column whose type `write` would refuse in each batch of this schema.
+
+        Raises `InvalidFilter` for a `replace_where` that does not fit these columns in the table's types.
+        """
         names, given = self._names_and_types(schema)
         columns = [column.combine_chunks() for column in empty_table(schema).columns]
-        fit(pa.RecordBatch.from_arrays(columns, names=names), given, self.options.case_rule)
+        rows = fit(pa.RecordBatch.from_arrays(columns, names=names), given, self.options.case_rule)
+        _check_match(rows, self.options)
 
     def _names_and_types(self, schema: pa.Schema) -> tuple[list[str], pa.Schema]:
         """Return the table's names for the columns of rows, and these columns in the types that the writer takes."""

@@ -11,7 +11,6 @@ import pyarrow as pa
 from lance_ops import writing
 from lance_ops.blobs import schema_to_write, with_blobs_as
 from lance_ops.changing import columns
-from lance_ops.core import predicate as predicates
 from lance_ops.core.arrow import empty_table
 from lance_ops.core.blob_types import BLOB_KEY
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch, UnsupportedFeature
@@ -74,8 +73,9 @@ def plan_write(
         table = writing.table_schema(
             schema_from_spark(schema, options.type_hints, keep_not_null=keep_not_null), version
         )
-        _check_names_rows(options.replace_where, schema)
-        return WritePlan(options, None, table, version, mode, exact=exact)
+        plan = WritePlan(options, None, table, version, mode, exact=exact)
+        plan.check_fits(schema)
+        return plan
     if is_replay(options, snapshot):
         return WritePlan(options, snapshot.version, snapshot.schema, snapshot.file_version, mode, done=True)
     if mode == "create":
@@ -92,7 +92,6 @@ def plan_write(
     table, change = _changed(snapshot, schema, options, replaces_all=replaces_table, keep_not_null=keep_not_null)
     stored = text_schema(table.to_arrow_storage(), pa.string())
     rows = schema if after_casts is None else spelled_as(after_casts(stored), stored, options.case_rule)
-    _check_names_rows(options.replace_where, rows)
     may_grow = grows_by is not None and options.schema_mode is None and not replaces_table
     hint = f"; or {grows_by} {growth}" if may_grow and (growth := _growth(snapshot, schema, options)) else ""
     plan = WritePlan(
@@ -172,9 +171,3 @@ def _changed(
         marked = [with_blobs_as(field, pa.large_binary(), {BLOB_KEY: "true"}) for field in snapshot.schema.fields]
         new = keep_types(new, text_schema(pa.schema(marked)))
     return writing.table_schema(new, options.data_storage_version or snapshot.file_version), None
-
-
-def _check_names_rows(condition: str | None, schema: pa.Schema) -> None:
-    """Raise `InvalidFilter` for a condition that names what the rows to write do not have."""
-    if condition is not None:
-        predicates.parse_filter(condition, schema)

@@ -282,6 +282,23 @@ def test_a_delete_that_denies_a_pattern_of_any_text_keeps_the_nulls(run: Any, la
     assert {*left} == {1, 2, 3, 4} - met
 
 
+@pytest.mark.parametrize(
+    ("condition", "row", "written"),
+    [
+        ("id >= 2 OR x > 7", "20L, NULL, NULL", (20, None, None)),
+        ("x > 1", "20L, 10.4, NULL", (20, 10, None)),
+        ("id > 1 AND s IS NOT NULL AND s < 'c'", "20L, 1, 7", (20, 1, "7")),
+    ],
+)
+def test_the_condition_of_a_replacement_compares_values_in_the_types_of_the_table(
+    run: Any, lake: Path, condition: str, row: str, written: tuple[Any, ...]
+) -> None:
+    run(f"INSERT INTO numbers REPLACE WHERE {condition} SELECT {row}")
+    assert stored(lake) == [(0, 0, "a"), (1, 1, "b"), written]
+    with pytest.raises(InvalidInput, match="1 rows to write do not match"):
+        run(f"INSERT INTO numbers REPLACE WHERE {condition} SELECT -1L, NULL, NULL")
+
+
 def test_a_replacement_like_a_parameter_with_an_escape_is_refused(run: Any, lake: Path) -> None:
     with pytest.raises(UnsupportedFeature, match="REPLACE WHERE s LIKE :p .*DELETE rows by any condition"):
         run("INSERT INTO numbers REPLACE WHERE s LIKE :p VALUES (1, 2, 'a%')", args={"p": "a\\%"})
