@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 import lance_ops
 from lance_ops import LanceOperation
 from lance_ops.errors import (
+    CorruptFile,
     IncompatibleTransaction,
     InvalidFilter,
     InvalidInput,
     RetryableConflict,
     SchemaMismatch,
+    StoreError,
     UnsupportedFeature,
 )
 from lance_ops.transactions import TOKEN
@@ -121,6 +124,38 @@ def test_a_function_that_fails_half_way_goes_on_from_its_checkpoint(dataset: Dat
     assert calls.count(next(iter(done))) == 1
     assert dataset.to_table()["n"].to_pylist() == KEPT
     assert not checkpoint.exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "error"),
+    [("other bytes", CorruptFile), ("a damaged result", CorruptFile), ("a folder", StoreError)],
+)
+def test_a_checkpoint_that_cannot_be_used_is_an_error_that_names_it(
+    dataset: Dataset, tmp_path: Path, damage: str, error: type[Exception]
+) -> None:
+    checkpoint = tmp_path / "results"
+    calls: list[int] = []
+
+    @lance_ops.batch_udf(pa.schema({"n": pa.int64()}), checkpoint_file=checkpoint)
+    def numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
+        calls.append(batch.num_rows)
+        if len(calls) == 2 and damage == "a damaged result":
+            raise RuntimeError("the machine went away")
+        return pa.record_batch([batch["id"].cast(pa.int64())], names=["n"])
+
+    if damage == "a folder":
+        checkpoint.mkdir()
+    elif damage == "other bytes":
+        checkpoint.write_bytes(b"other bytes" * 100)
+    else:
+        with pytest.raises(RuntimeError):
+            dataset.add_columns(numbers, read_columns=["id"])
+        with closing(sqlite3.connect(checkpoint)) as connection, connection:
+            connection.execute("UPDATE batches SET result = x'0011'")
+    before = everything(dataset)
+    with pytest.raises(error, match=str(checkpoint)):
+        dataset.add_columns(numbers, read_columns=["id"])
+    assert everything(dataset) == before
 
 
 def test_a_stream_has_a_row_for_each_live_row(dataset: Dataset) -> None:
