@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lance_ops.store import LocalStore
 from lance_ops.store.local.made_directories import MadeDirectories
 
 
@@ -43,3 +44,21 @@ def test_a_directory_that_is_not_empty_stays(tmp_path: Path) -> None:
     (tmp_path / "a" / "file").touch()
     made.remove(str(tmp_path / "a"))
     assert (tmp_path / "a" / "file").exists()
+
+
+def test_a_writer_goes_on_when_a_delete_removes_the_directories_that_it_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = MadeDirectories.make
+    removals: list[str] = []
+
+    def make_beside_a_delete(made: MadeDirectories, directory: str) -> None:
+        if directory.endswith("inner") and len(removals) < 3:
+            removals.append(directory)
+            (tmp_path / "outer").rmdir()
+        make(made, directory)
+
+    monkeypatch.setattr(MadeDirectories, "make", make_beside_a_delete)
+    LocalStore(str(tmp_path)).put("outer/inner/file", b"bytes")
+    assert len(removals) == 3
+    assert (tmp_path / "outer" / "inner" / "file").read_bytes() == b"bytes"

@@ -37,7 +37,8 @@ def create_temporary(directory: str) -> tuple[str, int]:
         except FileNotFoundError:  # no directory yet, or a concurrent delete removed it after it was made here
             if attempts == _DIRECTORY_ATTEMPTS:
                 raise
-        make_directory(directory)
+        with suppress(FileNotFoundError):  # the concurrent delete removed the directory above it as well
+            make_directory(directory)
 
 
 def stage(target: str, fill: Callable[[int], object]) -> str:
