@@ -4,21 +4,33 @@ The package's `__init__.py` imports the names for type checkers alone, and maps 
 a name only when it is called imports the package and writes `package.name`; importing the name would load it at once.
 
 Python's garbage collector pauses meanwhile, because modules allocate much and leave little garbage (ADR 25).
+
+A fork waits until the other threads have imported what they are importing. A thread that imports a module holds the
+module's lock. In the child nobody would release it, and the child would wait forever when it needs the module.
+`logging` and `concurrent.futures.thread` are loaded first: a fork takes their locks after it has waited here, so that
+an import that needs them can end.
 """
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 # see above
 import gc
+import logging  # noqa: F401 # see above
 import os
 import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["collector_paused", "freeze_objects", "import_on_first_use", "load_module"]
+__all__ = ["collector_paused", "forks_take", "forks_wait", "freeze_objects", "import_on_first_use", "load_module"]
+
+_LONGEST_WAIT_SECONDS = 30.0
+"""How long a fork waits for imports: one of them may itself wait for something that the forking thread holds."""
 
 
 def import_on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -48,12 +60,23 @@ def load_module(name: str) -> ModuleType:
     if another thread disables the collector during the import, the import enables it: Python does not say who disabled
     it.
     """
-    if name in sys.modules or not _PAUSE.begin():
-        return import_module(name)
+    with forks_wait():
+        if name in sys.modules or not _PAUSE.begin():
+            return import_module(name)
+        try:
+            return import_module(name)
+        finally:
+            _PAUSE.end()
+
+
+@contextmanager
+def forks_wait() -> Iterator[None]:
+    """Let forks by other threads wait for the end of the block, which imports modules."""
+    _FORKS.begin_import()
     try:
-        return import_module(name)
+        yield
     finally:
-        _PAUSE.end()
+        _FORKS.end_import()
 
 
 @contextmanager
@@ -120,6 +143,71 @@ class _Pause:
         self._is_on, self._num_callers = False, 0
         self._lock = threading.RLock()
 
+
+def forks_take(lock: AbstractContextManager[object]) -> None:
+    """Let every fork take a reentrant lock before and release it after, so that no other thread holds it in the child.
+
+    A thread that holds the lock must not wait for the forking thread.
+    """
+    _FORKS.locks.append(lock)
+
+
+class _Forks:
+    """Holds a fork up until the other threads import nothing, and none of them holds one of `locks`."""
+
+    def __init__(self) -> None:
+        self.locks: list[AbstractContextManager[object]] = []
+        self._turn = threading.RLock()
+        """One thread forks at a time."""
+        self._held = ExitStack()
+        """What the fork under way has taken."""
+        self._imports: Counter[int] = Counter()
+        """How many imports each thread has begun."""
+        self._changed = threading.Condition()  # its lock is reentrant, because a finalizer may import meanwhile
+
+    def begin_import(self) -> None:
+        """Count an import of this thread."""
+        with self._changed:
+            self._imports[threading.get_ident()] += 1
+
+    def end_import(self) -> None:
+        """End an import of this thread."""
+        with self._changed:
+            self._imports[threading.get_ident()] -= 1
+            self._imports = +self._imports  # without the threads that import nothing
+            self._changed.notify_all()
+
+    def before(self) -> None:
+        """Take the locks, and wait for the imports of other threads. None of them begins one before the fork."""
+        this, deadline, num_taken = threading.get_ident(), time.monotonic() + _LONGEST_WAIT_SECONDS, 0
+        with ExitStack() as held:
+            held.enter_context(self._turn)
+            while True:
+                while num_taken < len(self.locks):
+                    held.enter_context(self.locks[num_taken])
+                    num_taken += 1
+                self._changed.acquire()
+                self._changed.wait_for(lambda: not self._imports.keys() - {this}, deadline - time.monotonic())
+                if num_taken == len(self.locks):
+                    break
+                self._changed.release()  # one of the imports has added a lock, whose holder may be about to import
+            held.callback(self._changed.release)
+            self._held = held.pop_all()
+
+    def after_in_parent(self) -> None:
+        """Let the other threads go on."""
+        held, self._held = self._held, ExitStack()
+        held.close()
+
+    def after_in_child(self) -> None:
+        """Forget the imports of threads that do not exist here."""
+        this = threading.get_ident()
+        self._imports = Counter({this: self._imports[this]})
+        self.after_in_parent()
+
+
+_FORKS = _Forks()
+os.register_at_fork(before=_FORKS.before, after_in_parent=_FORKS.after_in_parent, after_in_child=_FORKS.after_in_child)
 
 _PAUSE = _Pause()
 os.register_at_fork(after_in_child=_PAUSE.reset)

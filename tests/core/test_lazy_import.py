@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import NamedTuple
 
 import pytest
 
+from lance_ops.core import lazy_import
 from lance_ops.core.lazy_import import collector_paused, import_on_first_use, load_module
+from tests.forked import run_in_child
 
 _MODULE = """
 import gc
@@ -111,7 +114,10 @@ def test_the_last_of_several_imports_enables_the_collector(package: str) -> None
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the test forks while threads run
-def test_a_child_forked_during_an_import_has_its_collector_enabled(package: str) -> None:
+def test_a_child_forked_during_an_import_has_its_collector_enabled(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lazy_import, "_LONGEST_WAIT_SECONDS", 0.1)  # this import ends after the fork
     with ThreadPoolExecutor(1) as threads:
         running = _Import.begin(threads, package, "first")
         assert not gc.isenabled()
@@ -121,6 +127,36 @@ def test_a_child_forked_during_an_import_has_its_collector_enabled(package: str)
         running.end()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert gc.isenabled()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_imports_what_another_thread_was_importing_when_it_was_forked(package: str) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        running = _Import.begin(threads, package, "first")
+        ending = threading.Timer(0.2, running.may_end.set)
+        ending.start()
+        assert run_in_child(lambda: load_module(f"{package}.first").__name__) == f"{package}.first"
+        running.end()
+        ending.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_takes_a_lock_that_another_thread_held_when_it_was_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, held = threading.RLock(), threading.Event()
+    monkeypatch.setattr(lazy_import._FORKS, "locks", [*lazy_import._FORKS.locks, lock])
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            time.sleep(0.2)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(60)
+    assert run_in_child(lambda: lock.acquire(timeout=10))
+    holder.join()
+    assert lock.acquire(timeout=10)
+    lock.release()
 
 
 def test_frozen_objects_stay_frozen(package: str) -> None:
