@@ -1,19 +1,42 @@
-"""Map a function over items in threads, ahead of the caller, and yield the results in order."""
+"""Map a function over items in threads, ahead of the caller, and yield the results in order.
+
+`ThreadPool` is the pool of threads for all work of this library.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import chain, islice
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
-__all__ = ["map_ordered"]
+__all__ = ["ThreadPool", "map_ordered"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """A pool that serves its caller also while the process ends.
+
+    When the main thread has ended, Python starts no more work in pools. Functions that were registered with `atexit`,
+    and threads that are no daemons, still run then. The pool makes their calls in the thread that submits them.
+    """
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        if threading.main_thread().is_alive():
+            return super().submit(fn, *args, **kwargs)
+        done: Future[R] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - the future raises it
+            done.set_exception(error)
+        return done
 
 
 def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ahead: int) -> Generator[R, None, None]:
@@ -32,7 +55,7 @@ def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ah
         return
     process = os.getpid()
     waiting = iter(items)
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="lance-ops-scan")
+    pool = ThreadPool(workers, thread_name_prefix="lance-ops-scan")
     running: deque[tuple[T, Future[R]]] = deque()
     try:
         running.extend((item, pool.submit(copy_context().run, function, item)) for item in islice(waiting, ahead))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import field
 from typing import TypeVar
 
 from lance_ops.core.cores import available_cores
+from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.core.records import dataclass
 from lance_ops.runners.job import Job, JobProgress, ReportProgress
 
@@ -88,7 +89,7 @@ def _run_in_pool(
         return index
 
     futures: list[Future[int]] = []
-    with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops") as pool:
+    with ThreadPool(workers, thread_name_prefix="lance-ops") as pool:
         try:
             futures += [pool.submit(run, index) for index in range(len(tasks))]
             for future in as_completed(futures):

@@ -10,10 +10,10 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lance_ops.core.keyed_locks import KeyedLocks
+from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.core.records import dataclass
 from lance_ops.store.inherited_finalizers import keep_from_running
 
@@ -43,7 +43,7 @@ class ProcessResources:
         self._lock = threading.Lock()
         self._making = KeyedLocks(threading.Lock)
         self._clients = OrderedDict()
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: ThreadPool | None = None
 
     def client(self, key: object, make: Callable[[], Any], on_evict: Callable[[Any], object] | None = None) -> Any:
         """Return the client for `key`, made at first use. The clients that were used last are kept.
@@ -65,11 +65,11 @@ class ProcessResources:
             oldest.on_evict(oldest.client)
         return client
 
-    def threads(self) -> ThreadPoolExecutor:
+    def threads(self) -> ThreadPool:
         """Return the threads for concurrent I/O. Work done there must not wait for other work there."""
         with self._lock:
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(_IO_THREADS, thread_name_prefix="lance-ops-io")
+                self._threads = ThreadPool(_IO_THREADS, thread_name_prefix="lance-ops-io")
             return self._threads
 
     def _kept(self, key: object) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 
@@ -75,3 +77,40 @@ def test_a_child_may_close_an_iterator_and_exit() -> None:
 
     assert run_in_child(close) == "closed"
     assert next(results) == 1
+
+
+_ENDING = """
+import atexit, threading
+from lance_ops.core.map_ordered import map_ordered
+from lance_ops.runners import InThreads
+from lance_ops.store.process_resources import PROCESS_RESOURCES
+
+begun = map_ordered(str, range(6), 2, 2)
+print(next(begun))
+
+
+def work(name):
+    print(name, *map_ordered(str, range(4), 2, 2), InThreads(2).map(abs, [-1, -2, -3]))
+    print(*PROCESS_RESOURCES.threads().map(abs, [-4, -5]))
+    failed = PROCESS_RESOURCES.threads().submit(int, "no number")
+    print(type(failed.exception()).__name__)
+
+
+def go_on_when_the_main_thread_has_ended():
+    threading.main_thread().join()
+    work("thread")
+
+
+atexit.register(lambda: print("begun before:", *begun))
+atexit.register(work, "at exit")
+threading.Thread(target=go_on_when_the_main_thread_has_ended).start()
+"""
+
+
+def test_work_goes_on_while_the_process_ends() -> None:
+    run = subprocess.run([sys.executable, "-c", _ENDING], check=False, capture_output=True, text=True, timeout=120)
+    assert run.stderr == ""
+    work = ["0 1 2 3 [1, 2, 3]", "4 5", "ValueError"]
+    first, *others = work
+    expected = ["0", f"thread {first}", *others, f"at exit {first}", *others, "begun before: 1 2 3 4 5"]
+    assert run.stdout.splitlines() == expected

@@ -8,9 +8,9 @@ whole map, and flat pages go to Arrow without a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
+from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.file.page_reading.source import FileSource, Ranges, SourceBytes
 from lance_ops.store import View
 
@@ -94,7 +94,7 @@ def combine_steps(tasks: Sequence[Steps[T]], threads: int = 1) -> Steps[list[T]]
         workers = min(threads, len(asked))
         if workers > 1 and wanted.num_bytes >= _BYTES_WORTH_THREADS:
             # The pool ends with each round, so that a fork between rounds meets no threads.
-            with ThreadPoolExecutor(workers, "lance-ops-decode") as pool:
+            with ThreadPool(workers, "lance-ops-decode") as pool:
                 waiting = dict(zip(asked, pool.map(advance, asked), strict=True))
         else:
             waiting = dict(zip(asked, map(advance, asked), strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field
 from typing import TypeVar
@@ -12,6 +11,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.file_names import new_deletion_file_id
+from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.core.records import dataclass
 from lance_ops.store import Store
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, encode_deletion_vector
@@ -103,6 +103,6 @@ def _for_each(action: Callable[[T], object], items: list[T]) -> None:
         for item in items:
             action(item)
         return
-    with ThreadPoolExecutor(min(_AT_ONCE, len(items)), "deletion-vectors") as pool:
+    with ThreadPool(min(_AT_ONCE, len(items)), "deletion-vectors") as pool:
         for done in [pool.submit(action, item) for item in items]:
             done.result()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
+from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.store.services.obstore.errors import translating
 
 __all__ = ["Listed", "is_object", "objects_of"]
@@ -51,7 +51,7 @@ def _are_there(fs: Any, empty: Sequence[Listed], times_listed: Mapping[str, int]
     keys = [(place, each["path"], each["last_modified"], each["e_tag"]) for each in empty]
     known = [_answers.get(key) for key in keys]
     unknown = [each["path"] for each, answer in zip(empty, known, strict=True) if answer is None]
-    with ThreadPoolExecutor(min(max(len(unknown), 1), _AT_ONCE), "lance-ops-list") as pool:
+    with ThreadPool(min(max(len(unknown), 1), _AT_ONCE), "lance-ops-list") as pool:
         found = pool.map(is_object, [fs] * len(unknown), unknown)
         answers = [next(found) if answer is None else answer for answer in known]
     # An object of the same second could still take the place of a new one. Beside an object, a mark has its answer.
