@@ -79,6 +79,7 @@ class LanceDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]  # t
         self.batch_readahead = batch_readahead
         self.sampler = sampler
         self.cached_ds: CachedBatches | None = None
+        self._cached_share: tuple[int | None, int | None] | None = None
         self._to_tensor_fn = to_tensor_fn
         self._auto_detect_rank = auto_detect_rank
         self._blob_columns = _blob_columns(dataset.schema, columns)
@@ -94,15 +95,20 @@ class LanceDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]  # t
         return f"LanceTorchDataset({self.dataset.uri}, size={self.samples})"
 
     def __iter__(self) -> Iterator[Any]:
-        batches: Iterable[pa.RecordBatch] = self._batches() if self.cached_ds is None else self.cached_ds
-        if self.cache and self.cached_ds is None:
-            batches = self.cached_ds = CachedBatches(self._batches, None if self.cache is True else self.cache)
-        for arrow_batch in batches:
+        for arrow_batch in self._cached() if self.cache else self._batches():
             batch = self._with_blobs(arrow_batch) if self._blob_columns else arrow_batch
             if self._to_tensor_fn is None:
                 yield batch
             else:
                 yield self._to_tensor_fn(batch, hf_converter=self._hf_converter, use_blob_api=bool(self._blob_columns))
+
+    def _cached(self) -> CachedBatches:
+        """Return the batches that were kept for this process; a worker has other rows than the process it came from."""
+        share = self._rank_and_world_size()
+        if self.cached_ds is None or share != self._cached_share:
+            self.cached_ds = CachedBatches(self._batches, None if isinstance(self.cache, bool) else self.cache)
+            self._cached_share = share
+        return self.cached_ds
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield batches of at most `batch_size` rows; those of small fragments are joined while they fit into one."""
@@ -123,14 +129,17 @@ class LanceDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]  # t
         return _joined(found, self.batch_size)
 
     def _shard(self) -> Sampler:
-        rank, world_size = self.rank, self.world_size
-        if self._auto_detect_rank:
-            rank = get_global_rank() if rank is None else rank
-            world_size = get_global_world_size() if world_size is None else world_size
+        rank, world_size = self._rank_and_world_size()
         if rank is None or world_size is None:
             return FullScanSampler()
         by_batch = self.shard_granularity == "batch"
         return ShardedBatchSampler(rank, world_size) if by_batch else ShardedFragmentSampler(rank, world_size)
+
+    def _rank_and_world_size(self) -> tuple[int | None, int | None]:
+        if not self._auto_detect_rank:
+            return self.rank, self.world_size
+        rank = get_global_rank() if self.rank is None else self.rank
+        return rank, get_global_world_size() if self.world_size is None else self.world_size
 
     def _with_blobs(self, batch: pa.RecordBatch) -> Batch:
         columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))

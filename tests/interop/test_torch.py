@@ -8,6 +8,7 @@ import pkgutil
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,19 @@ def test_an_epoch_that_was_left_early_does_not_shorten_the_next(uri: str) -> Non
     made = data.LanceDataset(uri, 20, columns=["id"], cache=True)
     next(iter(made))
     assert sum(len(batch) for batch in made) == NUM_ROWS
+
+
+def test_each_worker_gets_its_share_of_rows_that_its_parent_has_cached(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = data.LanceDataset(uri, 20, columns=["id"], cache=True)
+    assert sum(len(batch) for batch in made) == NUM_ROWS
+    found = []
+    for worker in range(2):
+        info = SimpleNamespace(id=worker, num_workers=2)
+        monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda info=info: info)
+        found += [number for batch in made for number in batch.tolist()]
+    assert len(found) == len(set(found)) == NUM_ROWS
 
 
 def test_nulls_become_nan_in_both(tmp_path: Path) -> None:
