@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         tagged_version,
         writable_reference_store,
     )
-    from lance_ops.refs.branches import create_branch, delete_branch, has_branch_remains
+    from lance_ops.refs.branches import branch_remains, create_branch, delete_branch, has_branch_remains
     from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
     from lance_ops.refs.dataset_removal import drop_dataset
     from lance_ops.refs.erasure_records import (
@@ -63,6 +63,7 @@ __all__ = [
     "Tag",
     "announced_removal",
     "branch_of",
+    "branch_remains",
     "branch_uri",
     "check_restores_no_erased_rows",
     "check_version_is_kept",
@@ -114,6 +115,7 @@ _MODULES = {
     "check_version_is_kept": "announced_removals",
     "is_mark_expired": "announced_removals",
     "commit_shallow_clone": "clone",
+    "branch_remains": "branches",
     "has_branch_remains": "branches",
     "create_branch": "branches",
     "create_tag": "tags",

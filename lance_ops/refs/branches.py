@@ -14,7 +14,13 @@ from contextlib import contextmanager, suppress
 
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, LanceOpsError, ReferenceNotFound
-from lance_ops.core.file_names import TRANSACTIONS_DIR, belongs_to_this_branch
+from lance_ops.core.file_names import (
+    DIRECTORIES,
+    TRANSACTIONS_DIR,
+    TREE_DIR,
+    belongs_to_this_branch,
+    check_branch_name,
+)
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
 from lance_ops.refs.branch_locations import branch_of, branch_uri, reference_store, writable_reference_store
 from lance_ops.refs.clone import commit_first_version
@@ -26,7 +32,14 @@ from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
 from lance_ops.transactions import Clone, Transaction, read_manifest
 
-__all__ = ["branch_files", "create_branch", "delete_branch", "has_branch_remains", "remove_branch_files"]
+__all__ = [
+    "branch_files",
+    "branch_remains",
+    "create_branch",
+    "delete_branch",
+    "has_branch_remains",
+    "remove_branch_files",
+]
 
 
 def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -96,6 +109,28 @@ def has_branch_remains(snapshot: Snapshot, name: str) -> bool:
     if reference_store(snapshot).exists(branch_path(name)):
         return False
     return _has_remains(open_root(branch_uri(snapshot, name), snapshot.storage_options))
+
+
+def branch_remains(snapshot: Snapshot) -> list[str]:
+    """Return the names whose branches do not exist, but have files or versions; see `has_branch_remains`.
+
+    A branch that is created or removed meanwhile may be among them.
+    """
+    references = reference_store(snapshot)
+    named = list_branches(references)
+    return [name for name in _named_by_folders(references) if name not in named and has_branch_remains(snapshot, name)]
+
+
+def _named_by_folders(references: Store) -> Iterator[str]:
+    """Yield the names of branches that the folders beneath `tree` give."""
+    above = [""]
+    while above:
+        prefix = above.pop()
+        folders = references.list_folders(f"{TREE_DIR}/{prefix}".rstrip("/"))
+        above += [f"{prefix}{folder}/" for folder in folders if folder not in DIRECTORIES]
+        if prefix and not DIRECTORIES.isdisjoint(folders):
+            with suppress(InvalidInput):  # no branch can have that name
+                yield check_branch_name(prefix.rstrip("/"))
 
 
 def _has_remains(root: DatasetRoot) -> bool:

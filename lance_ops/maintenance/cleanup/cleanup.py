@@ -30,7 +30,7 @@ from lance_ops.maintenance.cleanup.version_removal import (
     check_same_dataset,
     remove_old_versions,
 )
-from lance_ops.refs import announced_removal, branch_of, list_branches, reference_store
+from lance_ops.refs import announced_removal, branch_of, branch_remains, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo
 from lance_ops.transactions import read_manifest
@@ -122,6 +122,11 @@ def explain_with_bounds(
         *(
             f"version {version} is tagged or pinned, but missing: no file is removed"
             for version in plan.missing_versions
+        ),
+        *(
+            f"branch {name!r} has files but does not exist: unless it is being created or removed now, its creation or "
+            "removal was interrupted: remove the files with branches.delete"
+            for name in branch_remains(newest)
         ),
     )
     stats = _stats(plan, (*plan.files, *plan.manifests), failed=0)
