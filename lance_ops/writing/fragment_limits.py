@@ -40,5 +40,5 @@ class FragmentLimits:
             raise InvalidInput(f"blob_pack_file_size_threshold must not be negative, not {self.pack_file_bytes}")
         file.page_budget(1, self.cache_bytes, self.max_page_bytes)
         for name in ("max_rows_per_file", "max_bytes_per_file"):
-            if getattr(self, name) <= 0:
-                raise InvalidInput(f"{name} must be positive, not {getattr(self, name)}")
+            if not 0 < getattr(self, name) < 2**63:
+                raise InvalidInput(f"{name} must be positive and fit into 64 bits, not {getattr(self, name)}")

@@ -116,9 +116,10 @@ class RawReading:
     text: TextReading = field(default_factory=TextReading)
 
     def __post_init__(self) -> None:
-        flaw = self.text.flaw()
-        if flaw is not None:
+        if flaw := self.text.flaw():
             raise InvalidInput(f"raw text files: {flaw}")
+        if flaw := self.limits.flaw():
+            raise InvalidInput(f"limits of raw files: {flaw}")
 
 
 class RawReader:

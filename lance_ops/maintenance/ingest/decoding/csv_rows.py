@@ -70,7 +70,8 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 
 def _after_skipped(lines: Any, text: TextReading) -> Any:
     for _ in range(text.skip_lines):
-        lines.readline()
+        if not lines.readline():
+            break  # the text has fewer lines
     return lines
 
 

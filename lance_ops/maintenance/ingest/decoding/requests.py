@@ -48,6 +48,12 @@ _ROW_BYTES = 64 * 1024**2
 _ENOUGH_LINES = 2
 """A text that is cut off keeps this many lines that are neither empty nor skipped: the first one of CSV has names."""
 
+_MOST_LINES = 2**31 - 1
+"""Arrow counts the lines that it skips in 32 bits."""
+
+_MOST_SECONDS, _MOST_BYTES = 366 * 24 * 3600, 2**62
+"""The system takes no longer time for a socket or a processor, and no larger address space."""
+
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
 FREE_BYTES = 256 * 1024**2
@@ -79,6 +85,15 @@ class RawLimits:
     row_bytes: int = _ROW_BYTES
     memory_bytes: int = 2 * 1024**3
     seconds: float = 300
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with the limits, or None."""
+        most = {"seconds": _MOST_SECONDS, "memory_bytes": _MOST_BYTES}
+        for name, number in vars(self).items():
+            if not 0 < number <= most.get(name, number):
+                bound = f" and at most {most[name]:,}" if name in most else ""
+                return f"{name} must be more than 0{bound}, not {number:,}"
+        return None
 
     def decoded_bytes(self, size_bytes: int) -> int:
         """Return how many decoded bytes a file of this size may have."""
@@ -132,7 +147,9 @@ class TextReading:
             codecs.lookup(self.encoding)
         except LookupError:
             return f"no encoding {self.encoding!r} is known"
-        return None if self.skip_lines >= 0 else f"skip_lines must not be negative, and is {self.skip_lines}"
+        if not 0 <= self.skip_lines <= _MOST_LINES:
+            return f"skip_lines must be from 0 to {_MOST_LINES:,}, not {self.skip_lines:,}"
+        return None
 
 
 class DecodingRefused(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,18 @@ def test_names_below_an_empty_line_are_numbered_or_refused(tmp_path: Path) -> No
         [("id", 1), ("a\nb", 2), ("a\nb_2", 3), ("column_4", 4)],
         [("id", 5), ("a\nb", 6), ("a\nb_2", 7), ("column_4", 8)],
     ]
+
+
+def test_skipping_more_lines_than_a_file_has_ends_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    num_read = 0
+
+    class Counted(io.StringIO):
+        def readline(self, size: int | None = -1) -> str:  # type: ignore[override]  # as in StringIO
+            nonlocal num_read
+            num_read += 1
+            return super().readline(-1 if size is None else size)
+
+    monkeypatch.setattr(io, "StringIO", Counted)
+    with pytest.raises(RawFileRefused, match=r"a\.csv: "):
+        load(tmp_path, "a.csv", "id\n1\n", None, TextReading(skip_lines=1_000_000))
+    assert 0 < num_read < 100

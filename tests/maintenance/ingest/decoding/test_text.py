@@ -229,8 +229,17 @@ def test_a_column_that_is_declared_as_binary_holds_any_bytes(tmp_path: Path) -> 
 
 
 def test_options_of_text_are_checked_where_they_are_made() -> None:
-    with pytest.raises(InvalidInput, match="skip_lines must not be negative"):
-        RawReading(text=TextReading(skip_lines=-1))
+    for wrong in (-1, 2**31):
+        with pytest.raises(InvalidInput, match="skip_lines must be from 0 to"):
+            RawReading(text=TextReading(skip_lines=wrong))
+    for limit, limits in (
+        ("seconds", RawLimits(seconds=float("inf"))),
+        ("seconds", RawLimits(seconds=float("nan"))),
+        ("memory_bytes", RawLimits(memory_bytes=2**70)),
+        ("rows", RawLimits(rows=0)),
+    ):
+        with pytest.raises(InvalidInput, match=f"limits of raw files: {limit} must be more than 0"):
+            RawReading(limits)
     for sign in ("ab", "7", "-"):
         with pytest.raises(InvalidInput, match="thousands must be one character that is no part of a number"):
             RawReading(text=TextReading(thousands=sign))
