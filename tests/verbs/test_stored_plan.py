@@ -191,6 +191,8 @@ def test_a_verb_that_is_refused_on_newer_versions_is_not_asked_to_compare(
         ("reindex", {"create": {"a": 1}}, "create cannot be"),
         ("compact", {"max_commits": 0}, "max_commits is at least 1, not 0"),
         ("compact", {"materialize_deletions_threshold": 1.5}, "is at most 1, not 1.5"),
+        ("cleanup", {"older_than_days": 1e30}, r"is at most 36525, not 1e\+30"),
+        ("cleanup", {"older_than_days": float("inf")}, "is at most 36525, not inf"),
         ("tag", {"tag": "t", "action": "drop"}, "action cannot be 'drop': it is one of create, move, delete"),
         ("delete_rows", {"key_files": [1]}, "key_files cannot be"),
         ("drop_index", {}, "drop_index needs more options: index"),

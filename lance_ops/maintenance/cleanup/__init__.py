@@ -15,13 +15,19 @@ if TYPE_CHECKING:
         explain_cleanup_old_versions,
         explain_with_bounds,
     )
-    from lance_ops.maintenance.cleanup.cleanup_options import AutoCleanupConfig, CleanupBounds, CleanupOptions
+    from lance_ops.maintenance.cleanup.cleanup_options import (
+        MOST_DAYS,
+        AutoCleanupConfig,
+        CleanupBounds,
+        CleanupOptions,
+    )
     from lance_ops.maintenance.cleanup.cleanup_plan import begin_held_versions
     from lance_ops.maintenance.cleanup.durations import format_duration, parse_duration
     from lance_ops.maintenance.cleanup.named_files import NamedFiles
     from lance_ops.maintenance.cleanup.shared_work import CleanupTasks
 
 __all__ = [
+    "MOST_DAYS",
     "AutoCleanupConfig",
     "CleanupBounds",
     "CleanupExplanation",
@@ -40,6 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "MOST_DAYS": "cleanup_options",
     "AutoCleanupConfig": "cleanup_options",
     "CleanupBounds": "cleanup_options",
     "CleanupExplanation": "cleanup",

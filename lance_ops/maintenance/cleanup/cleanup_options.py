@@ -8,9 +8,12 @@ from typing import TypedDict
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 
-__all__ = ["DEFAULT_AGE", "AutoCleanupConfig", "CleanupBounds", "CleanupOptions"]
+__all__ = ["DEFAULT_AGE", "MOST_DAYS", "AutoCleanupConfig", "CleanupBounds", "CleanupOptions"]
 
 DEFAULT_AGE = timedelta(weeks=2)
+
+MOST_DAYS = 36_525
+"""An age that is declared in days is at most a century: a `timedelta` has no room for any number of days."""
 
 
 class AutoCleanupConfig(TypedDict, total=False):

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.records import dataclass
 from lance_ops.maintenance.cleanup import (
+    MOST_DAYS,
     CleanupBounds,
     CleanupExplanation,
     CleanupOptions,
@@ -43,7 +44,7 @@ class Cleanup(Verb):
     own_measures: ClassVar[tuple[OwnMeasure, ...]] = (VERSIONS,)
 
     older_than_days: Annotated[
-        float | None, Option("Remove versions that are older than this many days.", at_least=0)
+        float | None, Option("Remove versions that are older than this many days.", at_least=0, at_most=MOST_DAYS)
     ] = None
     retain_versions: Annotated[int | None, Option("Keep this many of the newest versions.", at_least=1)] = None
     delete_unverified: Annotated[
