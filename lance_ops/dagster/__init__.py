@@ -16,8 +16,8 @@ except ImportError as error:
     raise MissingPackage("lance_ops.dagster", "dagster", "dagster", str(error)) from error
 
 from lance_ops.dagster.component import LanceDatasetComponent
-from lance_ops.dagster.declaration import load_dataset
-from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions
+from lance_ops.dagster.declaration import DatasetConfig, load_dataset
+from lance_ops.dagster.definitions import build_asset_definitions, build_definitions, build_job_definitions
 from lance_ops.dagster.fleet_component import LanceFleetComponent
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.instance_settings import inspect_instance, open_instance
@@ -31,6 +31,7 @@ __all__ = [
     "BatchState",
     "BatchStatus",
     "CodeLocation",
+    "DatasetConfig",
     "LanceDatasetComponent",
     "LanceDatasetResource",
     "LanceFleetComponent",
@@ -40,6 +41,7 @@ __all__ = [
     "Ticked",
     "batch_states",
     "build_asset_definitions",
+    "build_definitions",
     "build_job_definitions",
     "inspect_instance",
     "load_dataset",

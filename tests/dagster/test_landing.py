@@ -13,7 +13,7 @@ from lance_ops.dagster.declaration import RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.batch_state import BatchState, Evidence, judge_batches
 from lance_ops.dagster.landing.landing import group_files, list_files, list_landing
 from lance_ops.dagster.landing.landing_entries import LandedFile
-from lance_ops.errors import InvalidInput, RawFileRefused
+from lance_ops.errors import ConfigError, InvalidInput, RawFileRefused
 from lance_ops.maintenance.ingest import RawReader, found_file
 
 pytestmark = pytest.mark.dagster
@@ -73,6 +73,25 @@ def test_hidden_files_other_files_and_the_marker_do_not_count() -> None:
     raw = RawFiles(uri="/in", glob="*.parquet")
     files = [landed(p) for p in ("a.parquet", "_a.parquet", ".b.parquet", "c.csv", "_tmp/d.parquet", "e/f.parquet")]
     assert [batch.key for batch in group_files(raw, files, NOW).ready] == ["a"]
+
+
+def test_the_files_of_tables_beneath_the_folder_are_no_raw_files() -> None:
+    of_tables = [
+        "t.lance/_versions/1.manifest",
+        "t.lance/data/a.lance",
+        "t.lance/data/blobs/b.parquet",
+        "deep/new.lance/data/b.lance",
+        "deep/new.lance/data/c.csv",
+    ]
+    landing = group_files(RawFiles(uri="/in"), [landed(path) for path in (*of_tables, "day.csv", "data/day.csv")], NOW)
+    assert [file.path for batch in landing.ready for file in batch.files] == ["data/day.csv", "day.csv"]
+    assert landing.outside.num_files == 0
+
+
+def test_a_landing_folder_that_is_a_table_is_refused() -> None:
+    for of_the_table in ("_versions/1.manifest", "data/a.lance"):
+        with pytest.raises(ConfigError, match="raw.uri: this folder is a Lance table"):
+            group_files(RawFiles(uri="/in"), [landed(of_the_table)], NOW)
 
 
 def test_a_file_that_is_named_has_the_token_of_its_landing(tmp_path: Path) -> None:

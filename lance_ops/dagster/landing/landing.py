@@ -1,9 +1,10 @@
 """List a landing folder and group its raw files into batches.
 
-Files and folders whose names start with `_` or `.` are ignored, as in Spark, and so is `lost+found` at the top. A batch
-is ready when all its files are ready: old enough, or, if a marker is configured, in a folder that holds the marker.
-What a file of 0 bytes is, the declaration says: still being written, refused by its run, or ignored. A batch waits,
-too, while a file of it is set aside, or a folder that may hold one.
+Files and folders whose names start with `_` or `.` are ignored, as in Spark, and so are `lost+found` at the top and the
+files of Lance tables: a table beneath its own landing folder would else ingest itself. A batch is ready when all its
+files are ready: old enough, or, if a marker is configured, in a folder that holds the marker. What a file of 0 bytes
+is, the declaration says: still being written, refused by its run, or ignored. A batch waits, too, while a file of it is
+set aside, or a folder that may hold one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from datetime import datetime
 from operator import attrgetter
 from pathlib import PurePosixPath
 
+from lance_ops.core.errors import ConfigError
 from lance_ops.core.lazy_import import collector_paused
 from lance_ops.dagster.declaration import KeyPattern, PathGlob, RawFiles, StoreLocation, safe_key
 from lance_ops.dagster.landing.incomplete_batches import batches_that_lack_files, without_repeated_links
@@ -37,6 +39,8 @@ __all__ = [
 
 _LOST = "lost+found/"
 """The folder at the root of a file system in which a repair of the file system puts files."""
+_OF_A_TABLE = re.compile(r"((?:.*/)?)(?:_versions/[^/]+\.manifest|data/[^/]+\.lance)", re.DOTALL)
+"""A manifest or a data file of a Lance table: a new table has the latter first. The group is the table's folder."""
 _SHOWN = 20
 _PATH = attrgetter("path")
 _CODECS = (".snappy", ".lz4", ".xz", ".br", ".zip")
@@ -121,13 +125,25 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
     return Landing(tuple(ready), tuple(waiting), tuple(set_aside), left_out, told, lacking)
 
 
+def _without_tables(files: Iterable[LandedFile | SetAside]) -> list[LandedFile | SetAside]:
+    """Return the entries that are in no Lance table; raise `ConfigError` if the landing folder itself is one."""
+    entries = list(files)
+    matches = (_OF_A_TABLE.fullmatch(entry.path) for entry in entries if entry.path.endswith((".manifest", ".lance")))
+    tables = tuple({match[1] for match in matches if match is not None})
+    if "" in tables:
+        raise ConfigError(
+            "raw.uri: this folder is a Lance table, whose files are no raw files: name the folder in which files land"
+        )
+    return [entry for entry in entries if not entry.path.startswith(tables)] if tables else entries
+
+
 def _told_apart(
     files: Iterable[LandedFile | SetAside], marker: str | None, wanted: PathGlob
 ) -> tuple[list[LandedFile], list[SetAside]]:
     """Return the listed files, and what is set aside where files of batches, or markers, may stand."""
     listed: list[LandedFile] = []
     set_aside: list[SetAside] = []
-    for file in files:
+    for file in _without_tables(files):
         if isinstance(file, LandedFile):
             listed.append(file)
         elif PurePosixPath(file.path).name == marker or (
