@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_ops.dagster.declaration.environment import expand, expand_all
+from lance_ops.dagster.declaration.environment import expand, expand_all, expand_place
 from lance_ops.errors import ConfigError
 
 pytestmark = pytest.mark.dagster
@@ -29,3 +29,33 @@ def test_a_missing_variable_names_itself_and_the_key_and_no_other_value() -> Non
     with pytest.raises(ConfigError, match=r"storage_options\.secret: .*MISSING") as caught:
         expand_all({"secret": "${SET}-${MISSING}"}, "storage_options", {"SET": "hunter2"})
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ("${LAKE}/orders/", "s3://lake/orders"),
+        ("${EMPTY:-}/orders", "/orders"),
+        ("/data${EMPTY}/orders", "/data/orders"),
+        ("/", "/"),
+    ],
+)
+def test_a_place_has_its_variables_expanded_and_no_slash_at_its_end(written: str, place: str) -> None:
+    assert expand_place(written, "uri", {"LAKE": "s3://lake", "EMPTY": ""}) == place
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("${EMPTY}/orders", "raw.uri: environment variable EMPTY is empty"),
+        ("${MISSING}/orders", "raw.uri: environment variable MISSING is not set"),
+        ("", "raw.uri: is empty"),
+        ("${EMPTY:-}", "raw.uri: is empty"),
+        ("/data/\0", "raw.uri: has a NUL"),
+        ("${LAKE/orders", r"raw.uri: a \$\{ begins no variable"),
+        ("/data/${MY-LAKE}", r"raw.uri: a \$\{ begins no variable"),
+    ],
+)
+def test_a_place_that_would_be_elsewhere_is_refused_with_its_key(written: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        expand_place(written, "raw.uri", {"EMPTY": ""})

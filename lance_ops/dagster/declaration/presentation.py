@@ -26,9 +26,9 @@ class ShownAssets(DeclaredModel):
     @model_validator(mode="after")
     def _shown_as_dagster_allows(self) -> Self:
         try:
-            dg.AssetSpec(
-                "checked", group_name=self.group_name, owners=self.owners, tags=self.tags, kinds=self.asset_kinds
-            )
+            # Dagster makes a tag of each kind, and checks the tags here, but the kinds only where an asset is made.
+            kinds = {f"dagster/kind/{kind}": "" for kind in self.asset_kinds}
+            dg.AssetSpec("checked", group_name=self.group_name, owners=self.owners, tags={**self.tags, **kinds})
         except dg.DagsterError as error:
             raise ValueError(f"group_name, owners, tags or kinds: {error}") from error
         return self

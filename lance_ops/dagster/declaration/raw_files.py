@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
-from lance_ops.dagster.declaration.environment import expand, expand_all
+from lance_ops.dagster.declaration.environment import expand_all, expand_place
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 from lance_ops.dagster.declaration.store_location import StoreLocation
 from lance_ops.maintenance.ingest import ExtraColumns, MissingColumns, RawLimits, RawReading, TextReading
@@ -34,6 +34,16 @@ class RawFileLimits(DeclaredModel):
         default=2 * 1024**3, ge=64 * 1024**2, description="What an isolated file may take at once."
     )
     seconds: float = Field(default=300, gt=0, description="How long an isolated file may take until its next rows.")
+
+    @model_validator(mode="after")
+    def _has_no_flaw(self) -> Self:
+        if flaw := self.limits().flaw():
+            raise ValueError(flaw)
+        return self
+
+    def limits(self) -> RawLimits:
+        """Return the limits as `maintenance.ingest` takes them."""
+        return RawLimits(**self.model_dump())
 
 
 class RawText(DeclaredModel):
@@ -83,7 +93,9 @@ class RawFiles(DeclaredModel):
         repr=False,
         description="Options of the folder's fsspec file system, such as key and secret.",
     )
-    glob: str = Field(default="**", description="Which files below the folder count; ** spans folders, * does not.")
+    glob: str = Field(
+        default="**", min_length=1, description="Which files below the folder count; ** spans folders, * does not."
+    )
     batch: Literal["file", "folder"] = Field(default="file", description="What one batch is: a file, or a folder.")
     key: str | None = Field(
         default=None,
@@ -98,7 +110,9 @@ class RawFiles(DeclaredModel):
         default=60, ge=0, description="A file younger than this may still be growing; without a marker it waits."
     )
     marker: str | None = Field(
-        default=None, description="A file name, such as _SUCCESS, without which a folder's files do not count."
+        default=None,
+        pattern=r"^[^/]+$",
+        description="A file name, such as _SUCCESS, without which a folder's files do not count.",
     )
     max_wait_hours: float | None = Field(
         default=24,
@@ -169,10 +183,10 @@ class RawFiles(DeclaredModel):
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Expand the variables."""
         return StoreLocation(
-            expand(self.uri, "raw.uri", environment).rstrip("/"),
+            expand_place(self.uri, "raw.uri", environment),
             expand_all(self.storage_options, "raw.storage_options", environment),
         )
 
     def reading(self) -> RawReading:
         """Return the limits, the isolation and the text options as `maintenance.ingest` takes them."""
-        return RawReading(RawLimits(**self.limits.model_dump()), self.isolated, self.text.reading())
+        return RawReading(self.limits.limits(), self.isolated, self.text.reading())

@@ -6,7 +6,8 @@ import pyarrow as pa
 from pydantic import Field, field_validator
 
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.schema import arrow_type_of
+from lance_ops.core.schema import arrow_type_of, check_column_name
+from lance_ops.core.versions import FileVersion
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 from lance_ops.maintenance.ingest import HistoryColumns, IngestMode
 
@@ -36,10 +37,27 @@ class WriteOptions(DeclaredModel):
         default=None, description="A text column for the key of each row's batch, by which batches are replaced."
     )
 
+    @field_validator("data_storage_version")
+    @classmethod
+    def _is_file_version(cls, version: str) -> str:
+        try:
+            FileVersion.parse(version)
+        except LanceOpsError as error:
+            raise ValueError(str(error)) from error
+        return version
+
+    @field_validator("batch_column", "valid_from", "valid_to", "current")
+    @classmethod
+    def _is_column_name(cls, name: str | None) -> str | None:
+        if name is not None:
+            _check_name(name)
+        return name
+
     @field_validator("columns")
     @classmethod
     def _has_types(cls, columns: dict[str, str]) -> dict[str, str]:
         for name, kind in columns.items():
+            _check_name(name)
             try:
                 arrow_type_of(kind, (), name)
             except LanceOpsError as error:
@@ -53,3 +71,11 @@ class WriteOptions(DeclaredModel):
     def column_types(self) -> dict[str, pa.DataType]:
         """Return the declared types as `maintenance.ingest` takes them."""
         return {name: arrow_type_of(kind, (), name) for name, kind in self.columns.items()}
+
+
+def _check_name(name: str) -> None:
+    """Raise `ValueError` for a name that no column of a table may have."""
+    try:
+        check_column_name(name)
+    except LanceOpsError as error:
+        raise ValueError(str(error)) from error

@@ -29,11 +29,11 @@ from lance_ops.dagster.declaration import (
     ShownAssets,
     StoreLocation,
     Timezone,
-    expand,
     expand_all,
+    expand_place,
     load_declaration,
 )
-from lance_ops.maintenance.cleanup import CleanupOptions
+from lance_ops.maintenance.cleanup import MOST_DAYS, CleanupOptions
 from lance_ops.maintenance.compaction import CompactionOptions
 from lance_ops.maintenance.debt import DebtPolicy, Rates
 from lance_ops.maintenance.fleet import Budget
@@ -62,7 +62,10 @@ class FleetPolicy(DeclaredModel):
     )
     min_removable_versions: int = Field(default=20, ge=1, description="Clean up when this many versions are removable.")
     verify_after_days: float | None = Field(
-        default=None, gt=0, description="Spend what is left on tables whose files were not verified for this many days."
+        default=None,
+        gt=0,
+        le=MOST_DAYS,
+        description="Spend what is left on tables whose files were not verified for this many days.",
     )
 
 
@@ -94,7 +97,7 @@ class FleetConfig(ShownAssets):
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Return the root with its variables expanded."""
         return StoreLocation(
-            expand(self.root, f"{self.name}: root", environment).rstrip("/"),
+            expand_place(self.root, f"{self.name}: root", environment),
             expand_all(self.storage_options, f"{self.name}: storage_options", environment),
         )
 

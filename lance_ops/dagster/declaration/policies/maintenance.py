@@ -10,6 +10,7 @@ import dagster as dg
 from pydantic import AfterValidator, Field, model_validator
 
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, OptionalSection
+from lance_ops.maintenance.cleanup import MOST_DAYS
 
 __all__ = [
     "CleanupPolicy",
@@ -50,7 +51,7 @@ Timezone = Annotated[str, AfterValidator(_checked_timezone)]
 class IndexSpec(DeclaredModel):
     """An index that maintenance builds and keeps up to date."""
 
-    column: str = Field(description="The indexed column.")
+    column: str = Field(min_length=1, description="The indexed column.")
     type: Literal["BTREE", "ZONEMAP"] | None = Field(
         default=None, description="BTREE or ZONEMAP; null: the type of the table's index, or BTREE if it has none yet."
     )
@@ -79,7 +80,9 @@ class CompactionPolicy(DeclaredModel):
 class CleanupPolicy(DeclaredModel):
     """Which versions clean-up may remove; a tagged version always stays."""
 
-    older_than_days: float | None = Field(default=14, ge=0, description="Versions older than this may go.")
+    older_than_days: float | None = Field(
+        default=14, ge=0, le=MOST_DAYS, description="Versions older than this may go."
+    )
     retain_versions: int | None = Field(default=None, ge=1, description="How many of the newest versions stay.")
 
     @model_validator(mode="after")
@@ -122,6 +125,7 @@ class UpkeepPolicy(DeclaredModel):
     verify_after_days: float | None = Field(
         default=None,
         gt=0,
+        le=MOST_DAYS,
         description="Verify files, within the same budget, when the last pass over all of them ended this many days "
         "ago; null: only `maintenance.verification` and people ask for it.",
     )
@@ -189,5 +193,6 @@ class HealthLimits(DeclaredModel):
     hours_without_version: float | None = Field(
         default=None,
         ge=1 / 60,
+        le=MOST_DAYS * 24,
         description="The check `fresh` fails if no version changed rows for this long; null: no check.",
     )
