@@ -109,6 +109,12 @@ def test_loading_definitions_reads_no_environment_and_opens_nothing() -> None:
 
 
 def test_a_deployment_on_threads_imports_neither_spark_nor_libraries_of_data_frames() -> None:
-    code = "import sys, lance_ops.dagster.component, lance_ops.dagster.io; print(*sys.modules)"
+    declared = {"name": "a", "uri": "x", "runner": "threads", "raw": {"uri": "y", "key": "(?P<key>[0-9]+)"}}
+    code = (
+        "import sys, lance_ops.dagster.component, lance_ops.dagster.io\n"
+        "from lance_ops.dagster import DatasetConfig, build_definitions\n"
+        f"build_definitions(DatasetConfig.model_validate({declared!r})).get_repository_def()\n"
+        "print(*sys.modules)"
+    )
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert not {"pyspark", "pandas", "polars", "duckdb"} & set(shown.split())
