@@ -1,12 +1,17 @@
 """Register all commands, and turn their errors into messages and exit codes.
 
 An error of `lance_ops.errors` becomes one line on stderr and exit code 1. An invalid command line gives exit code 2.
-An interrupt becomes one line and exit code 130. Any other error is a bug and keeps its traceback.
+An interrupt becomes one line and exit code 130, and an output that takes no more, as on a full disk, one line and exit
+code 1. Any other error is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -23,6 +28,8 @@ from lance_ops.core.redaction import redact
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 130  # as a shell reports SIGINT
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Why stdout, or the file of `--output`, takes no more. Those of a store are typed before they come here."""
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or its copy inside newer releases of typer
 
 
@@ -32,7 +39,9 @@ class _OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         given = [*getattr(ctx, "_protected_args", ()), *ctx.args]  # click empties both
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except _UsageError as error:
             error.message = redact(str(error.message), _option_values(given))
             raise
@@ -42,6 +51,13 @@ class _OneLineErrors(TyperGroup):
         except KeyboardInterrupt as error:
             typer.echo("interrupted: versions that were committed before stay", err=True)
             raise typer.Exit(_INTERRUPTED) from error
+        except OSError as error:
+            if error.errno not in _OUTPUT_ERRORS:
+                raise
+            typer.echo(f"error: the output cannot be written: {error.strerror}; what was committed stays", err=True)
+            with suppress(OSError):  # what is left in the buffer would fail once more when Python ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from error
 
 
 def _remedy(error: LanceOpsError) -> str:
@@ -122,4 +138,6 @@ app.add_typer(changing.branches_app, name="branches")
 
 def main() -> None:
     """Run the command line of this process."""
+    if sys.stdout is None:  # closed by whoever started the process
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until the process ends
     app()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -60,7 +61,7 @@ def init(
     for note in started.notes:
         print_line(f"note: {note}", style="yellow")
     print_line(f"{counted(len(started.datasets), 'dataset')} declared: {', '.join(started.datasets) or 'none'}")
-    print_line(f"next: cd {os.path.relpath(started.home)} && dg dev")
+    print_line(f"next: cd {shlex.quote(os.path.relpath(started.home))} && dg dev")
 
 
 def schema() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import typer
@@ -111,3 +113,34 @@ def test_a_size_has_a_number_and_a_unit(written: str, size: int | None) -> None:
             byte_count(written)
     else:
         assert byte_count(written) == size
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [("inspect",), ("inspect", "--json"), ("query", "--json"), ("compact",)], ids=" ".join
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_takes_no_more_is_one_line_and_exit_code_1(
+    flights: str, arguments: tuple[str, ...], unbuffered: str
+) -> None:
+    command, *options = arguments
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from lance_ops.cli import main; main()", command, flights, *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: the output cannot be written: No space left on device; what was committed stays"
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_whose_output_was_closed_does_its_work(flights: str) -> None:
+    shell = f"{sys.executable} -c 'from lance_ops.cli import main; main()' compact {flights} >&-"
+    subprocess.run(shell, shell=True, check=True)
+    assert len(dataset(flights).get_fragments()) == 1

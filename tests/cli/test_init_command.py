@@ -27,6 +27,11 @@ def test_init_says_what_it_wrote_and_what_is_next(tmp_path: Path, monkeypatch: p
     assert sorted(json.loads(again.output)["kept"]) == sorted(written)
 
 
+def test_the_next_command_quotes_a_folder_that_a_shell_would_split(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["init", str(tmp_path / "my lake")]).stdout
+    assert shown.splitlines()[-1].endswith("/my lake' && dg dev")
+
+
 def test_a_project_without_datasets_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "bare-lake-of-init"
     assert CliRunner().invoke(app, ["init", str(home)]).exit_code == 0
