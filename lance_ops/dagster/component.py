@@ -14,24 +14,55 @@ needs the value, so that no definition contains a secret.
 
 from __future__ import annotations
 
-from typing import Self
+from pathlib import Path
+from typing import Generic, Self, TypeVar
 
 import dagster as dg
 from pydantic import BaseModel
 
-from lance_ops.dagster.declaration import ComponentAttributes, load_attributes, with_templates
+from lance_ops.core.errors import ConfigError
+from lance_ops.dagster.declaration import (
+    ComponentAttributes,
+    DatasetNames,
+    declaration_file,
+    load_attributes,
+    with_templates,
+)
 from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.fleet import FleetConfig
 from lance_ops.dagster.project import DatasetScaffolder
 
-__all__ = ["LanceDatasetComponent"]
+__all__ = ["LanceDatasetComponent", "NamedComponent"]
+
+C = TypeVar("C", bound=ComponentAttributes | FleetConfig)
+
+
+class NamedComponent(dg.Component, Generic[C]):
+    """A component whose name gives its assets and jobs their names, so that no other one of a project may have it."""
+
+    def __init__(self, config: C, path: Path) -> None:
+        self.config = config
+        self.path = path
+
+    def check_name(self, context: dg.ComponentLoadContext) -> None:
+        """Raise `ConfigError` if a declaration before this one gives jobs the same names."""
+        own = DatasetNames(self.config.name)
+        # It takes an abstract class, too: it compares classes.
+        for each in context.component_tree.get_all_components(NamedComponent):  # type: ignore[type-abstract]
+            if each is self:
+                return
+            other = DatasetNames(each.config.name)
+            if other.identifier == own.identifier:
+                same = "is" if other == own else f"gives jobs the names of {other.name}, which is"
+                raise ConfigError(
+                    f"{self.path}: attributes.name: {own.name} {same} already declared in {each.path}: "
+                    "choose another name"
+                )
 
 
 @dg.scaffold_with(DatasetScaffolder)
-class LanceDatasetComponent(dg.Component):
+class LanceDatasetComponent(NamedComponent[ComponentAttributes]):
     """A maintained Lance dataset: its assets, checks, jobs, sensors and schedule."""
-
-    def __init__(self, config: ComponentAttributes) -> None:
-        self.config = config
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
@@ -49,10 +80,11 @@ class LanceDatasetComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Render the templates, and check the declaration again with the rendered values."""
-        return cls(
-            load_attributes(context.path, attributes, ComponentAttributes, context.resolution_context.resolve_value)
-        )
+        render = context.resolution_context.resolve_value
+        config = load_attributes(context.path, attributes, ComponentAttributes, render)
+        return cls(config, declaration_file(context.path))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared dataset, with its runner."""
+        self.check_name(context)
         return build_definitions(self.config)

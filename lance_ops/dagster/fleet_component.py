@@ -14,7 +14,8 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from lance_ops.dagster.declaration import load_attributes, with_templates
+from lance_ops.dagster.component import NamedComponent
+from lance_ops.dagster.declaration import declaration_file, load_attributes, with_templates
 from lance_ops.dagster.fleet import FleetConfig, build_fleet_definitions
 from lance_ops.dagster.project import FleetScaffolder
 
@@ -22,11 +23,8 @@ __all__ = ["LanceFleetComponent"]
 
 
 @dg.scaffold_with(FleetScaffolder)
-class LanceFleetComponent(dg.Component):
+class LanceFleetComponent(NamedComponent[FleetConfig]):
     """All Lance tables beneath a root, maintained every night within a budget."""
-
-    def __init__(self, config: FleetConfig) -> None:
-        self.config = config
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
@@ -44,8 +42,10 @@ class LanceFleetComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Render the templates, and check the declaration again with the rendered values."""
-        return cls(load_attributes(context.path, attributes, FleetConfig, context.resolution_context.resolve_value))
+        config = load_attributes(context.path, attributes, FleetConfig, context.resolution_context.resolve_value)
+        return cls(config, declaration_file(context.path))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared fleet, with its runner."""
+        self.check_name(context)
         return build_fleet_definitions(self.config)

@@ -25,6 +25,7 @@ from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
 from lance_ops.dagster.runs import retry_waits
 from tests.dagster.alert_receiver import Receiver, receiving
 from tests.dagster.deployment import Deploy, Deployment
+from tests.dagster.dg_project import Project
 
 # One database holds the events of all runs: Dagster's default makes one for each run, which costs as much as the run.
 # Nobody looks at what the steps print: Dagster would start four processes for each run to copy it. The daemon's tests
@@ -140,3 +141,10 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
         monkeypatch.setenv("ALERT_TOKEN", "a-token")
         monkeypatch.setenv("DAGSTER_WEBSERVER_URL", "https://dagster.example")
         yield received
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path / "project", tmp_path.name)  # a name of its own: Python keeps packages that it imported
+    monkeypatch.syspath_prepend(made.home)
+    return made

@@ -23,6 +23,7 @@ from lance_ops.dagster.fleet import FLEET_COMPONENT_TYPE
 from lance_ops.dagster.io import RESOURCES_COMPONENT_TYPE
 from lance_ops.dagster.project import DatasetScaffolder, FleetScaffolder, ResourcesScaffolder, defs_schema
 from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner, SparkRunner, ThreadRunner, runner_key, runner_resources
+from tests.dagster.dg_project import Project
 
 pytestmark = [
     pytest.mark.dagster,
@@ -340,3 +341,24 @@ def test_dagster_finds_the_component_in_the_module_of_its_registry_entry() -> No
         FLEET_COMPONENT_TYPE,
         RESOURCES_COMPONENT_TYPE,
     ]
+
+
+DATASET = "type: lance_ops.dagster.LanceDatasetComponent\nattributes: {{name: {}, uri: /a.lance}}\n"
+FLEET = "type: lance_ops.dagster.LanceFleetComponent\nattributes: {{name: {}, root: /lake}}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "problem"),
+    [
+        (DATASET.format("orders"), DATASET.format("orders"), "orders is already declared in"),
+        (DATASET.format("orders"), FLEET.format("orders"), "orders is already declared in"),
+        (FLEET.format("orders"), DATASET.format("orders"), "orders is already declared in"),
+        (DATASET.format("a/b"), DATASET.format("a_b"), "a_b gives jobs the names of a/b, which is already declared in"),
+    ],
+    ids=["datasets", "dataset, fleet", "fleet, dataset", "jobs"],
+)
+def test_a_name_that_two_files_declare_is_refused_with_both(
+    project: Project, first: str, second: str, problem: str
+) -> None:
+    one, other = (project.declare(f"{folder}/defs.yaml", text) for folder, text in (("a", first), ("b", second)))
+    assert f"{other}: attributes.name: {problem} {one}" in project.refusal()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import lance_ops
 from lance_ops.core.errors import ConfigError, LanceOpsError
 from lance_ops.dagster import LanceDatasetResource, LanceIOManager
 from lance_ops.dagster.io.declared_resources import DatasetResourceConfig, IOManagerConfig
+from tests.dagster.dg_project import Project
 
 pytestmark = [
     pytest.mark.dagster,
@@ -62,38 +62,6 @@ def rows(
 def most(rows: pa.Table) -> pa.Table:
     return rows.sort_by([("rows", "descending")]).slice(0, 1)
 """
-
-
-class Project:
-    """A project of Dagster in a folder of its own; `load` reads its `defs/` as a code location does."""
-
-    def __init__(self, home: Path, package: str) -> None:
-        self.home, self.package = home, package
-        (home / package / "defs").mkdir(parents=True)
-        (home / package / "__init__.py").touch()
-        settings = f'[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "{package}"\n'
-        (home / "pyproject.toml").write_text(settings)
-
-    def declare(self, name: str, text: str) -> Path:
-        path = self.home / self.package / "defs" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def load(self) -> dg.Definitions:
-        return dg.load_from_defs_folder(path_within_project=self.home / self.package)
-
-    def refusal(self) -> str:
-        with pytest.raises(Exception, match="Error while") as caught:
-            self.load()
-        return "".join(traceback.format_exception(caught.value))
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    made = Project(tmp_path / "project", tmp_path.name)  # a name of its own: Python keeps packages that it imported
-    monkeypatch.syspath_prepend(made.home)
-    return made
 
 
 def test_an_asset_uses_the_declared_resources_of_a_project(
