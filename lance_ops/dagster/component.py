@@ -15,7 +15,7 @@ needs the value, so that no definition contains a secret.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import dagster as dg
 from pydantic import BaseModel
@@ -47,8 +47,8 @@ class NamedComponent(dg.Component, Generic[C]):
     def check_name(self, context: dg.ComponentLoadContext) -> None:
         """Raise `ConfigError` if a declaration before this one gives jobs the same names."""
         own = DatasetNames(self.config.name)
-        # It takes an abstract class, too: it compares classes.
-        for each in context.component_tree.get_all_components(NamedComponent):  # type: ignore[type-abstract]
+        named: Any = NamedComponent  # abstract, which the signature does not allow; Dagster compares classes
+        for each in context.component_tree.get_all_components(named):
             if each is self:
                 return
             other = DatasetNames(each.config.name)
