@@ -6,10 +6,12 @@ import atexit
 import gc
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +38,7 @@ from lance_ops.table.manifest.manifest_cache import ManifestCache
 from tests.forked_decoders import DecoderTemplate
 from tests.groups import DAEMONS, OWN_SESSIONS
 from tests.manifest_servers import ManifestServer, dynalite_server
+from tests.memory_folder import make_memory_folder
 from tests.residency import forget, resident_bytes
 from tests.s3_server import S3Server, moto_server
 from tests.servers.azure import AzureServer, azurite_server
@@ -62,14 +65,20 @@ hypothesis.settings.register_profile("explore", _PATIENT, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Hypothesis draw no constants of this project's modules: which ones are imported depends on earlier tests.
+    """Put the files of tests into memory, and let Hypothesis draw no constants of this project's modules.
 
-    It would look for them when the tests have been collected.
+    Which modules are imported depends on earlier tests. It would look for them when the tests have been collected.
     """
     patch = pytest.MonkeyPatch()
     patch.setattr(providers, "is_local_module_file", lambda _: False)
     config.add_cleanup(patch.undo)
+    if config.option.basetemp is None and (folder := make_memory_folder()) is not None:
+        config.option.basetemp = folder / "pytest"
+        patch.setenv("TMPDIR", str(folder))
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+    gc.disable()  # until the tests are collected: they are many objects and little garbage
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -101,6 +110,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ]
         if lost:
             raise pytest.UsageError(f"pytest-xdist does not group {len(lost)} tests, such as {lost[0]}")
+    gc.enable()
     gc.collect()
     gc.freeze()
     atexit.register(gc.unfreeze)  # nanobind reports what a frozen object keeps alive
@@ -199,10 +209,21 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
     This replaces pytest's fixture, which lists the folders of all earlier tests to find a free name.
     """
+    is_on_disk = "on_disk" in request.fixturenames
+    root: Path = request.getfixturevalue("on_disk") if is_on_disk else tmp_path_factory.getbasetemp()
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.getbasetemp() / "tests" / f"{name}{next(_NUMBERS)}"
+    folder = root / "tests" / f"{name}{next(_NUMBERS)}"
     folder.mkdir(0o700, parents=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def on_disk() -> Iterator[Path]:
+    """A folder on a disk; a test that asks for it has its own folder there."""
+    parent = REPOSITORY / ".cache"
+    parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tests-", dir=parent) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -271,7 +292,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def evict() -> Callable[[Path], None]:
+def evict(on_disk: Path) -> Callable[[Path], None]:
     """Return a function that evicts an unmapped file from the page cache, or skips the test if it cannot."""
 
     def forget_or_skip(path: Path) -> None:

@@ -29,6 +29,8 @@ from lance_ops.writing.fragment_limits import FragmentLimits
 from lance_ops.writing.fragment_writer import write_new_table
 from tests.fleeting_store import FleetingStore
 
+pytestmark = pytest.mark.usefixtures("on_disk")
+
 ROWS = pa.table({"id": range(40), "value": [float(row) for row in range(40)], "text": ["x"] * 40})
 PATCH = ["id", "value"]
 NEW = pa.table({"id": [3, 5, 77], "value": [0.0, 1.0, 2.0], "text": ["y"] * 3})

@@ -24,6 +24,8 @@ from tests.contention.writer import main as work
 from tests.manifest_servers import ManifestServer, etcd_server, postgres_server, redis_server
 from tests.servers.hdfs import renaming_store
 
+pytestmark = pytest.mark.usefixtures("on_disk")
+
 REPOSITORY = Path(__file__).parents[2]
 COMMITS_FOR_ALL_OPERATIONS = 100
 MAX_SECONDS_TO_OPEN = 300

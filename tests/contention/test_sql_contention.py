@@ -14,7 +14,7 @@ import pytest
 import lance_ops
 from tests.contention.sql_writer import OWN_IDS
 
-pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.interop]
+pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.interop, pytest.mark.usefixtures("on_disk")]
 
 _ROWS = 2000
 _SECONDS = 60

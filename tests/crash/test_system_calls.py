@@ -27,7 +27,10 @@ from lance_ops.maintenance.health import index_coverage
 from lance_ops.store import LocalStore
 from tests.crash.verbs import BEFORE, BRANCH, MANIFEST_STORES, VERBS, ExitStatus, State, Workspace, table
 
-pytestmark = pytest.mark.xdist_group("system calls")  # one worker starts the process that runs verbs
+pytestmark = [
+    pytest.mark.usefixtures("on_disk"),
+    pytest.mark.xdist_group("system calls"),  # one worker starts the process that runs verbs
+]
 
 REPOSITORY = Path(__file__).parents[2]
 SYSTEM_CALLS = (

@@ -33,6 +33,11 @@ def open_files(folder: Path) -> list[str]:
     return [path for path in found if path.startswith(f"{folder}/")]
 
 
+@pytest.fixture(autouse=True)
+def _on_disk(on_disk: Path) -> None:
+    """Let the files of these tests be on a disk: a file system in memory has nothing to sync."""
+
+
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.server) for name in OBJECT_SERVERS])
 def object_server(request: pytest.FixtureRequest) -> ObjectServer:
     """A server of each service, used by each client."""
