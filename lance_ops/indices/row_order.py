@@ -9,19 +9,25 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import total_ordering
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow import rows_at, rows_where
+from lance_ops.core.arrow import array_of_numbers, numbers_of, rows_at, rows_where, truths_of
+from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.records import dataclass
 from lance_ops.indices.sort_keys import Key, Side, merged_row_order, sort_indices, sort_keys
+from lance_ops.indices.word_order import order_words, with_an_equal_neighbour
 
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]
 
 SortKey: TypeAlias = tuple[tuple[int, "Key | _Descending | None"], ...]
 """A row's key: for each column the rank of null or value (-1, 0 or 1), and the value."""
+
+_Indices: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -92,22 +98,10 @@ class RowOrder:
 
     def indices(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the indices that sort the rows, stably."""
+        if batch.num_rows < 2:
+            return array_of_numbers(np.arange(batch.num_rows))
         keys = [sort_keys(batch.column(position)) for position in range(len(self.directions))]
-        if self.directions == FIRST_COLUMN.directions:
-            return sort_indices(keys[0])
-        columns: list[pa.Array] = []
-        orders: list[tuple[str, str]] = []
-        for key, direction in zip(keys, self.directions, strict=True):
-            if (
-                key.null_count
-            ):  # nulls get a column of their own: not every pyarrow can place the nulls of each key separately
-                columns.append(pc.is_null(key).cast(pa.uint8()))
-                orders.append((str(len(orders)), "descending" if direction.nulls_first else "ascending"))
-            columns.append(key)
-            orders.append((str(len(orders)), "ascending" if direction.ascending else "descending"))
-        if len(columns) == 1:
-            return pc.array_sort_indices(columns[0], order=orders[0][1])
-        return pc.sort_indices(pa.Table.from_arrays(columns, [name for name, _ in orders]), sort_keys=orders)
+        return array_of_numbers(_order_rows(keys, self.directions))
 
 
 FIRST_COLUMN = RowOrder((Direction(nulls_first=True),))
@@ -129,3 +123,43 @@ def _column_key(value: Key | None, direction: Direction) -> tuple[int, Key | _De
     if value is None:
         return -1 if direction.nulls_first else 1, None
     return 0, value if direction.ascending else _Descending(value)
+
+
+def _order_rows(keys: Sequence[pa.Array], directions: Sequence[Direction]) -> _Indices:
+    """Return the indices that sort rows, at least two, by their keys, stably; the first key counts most.
+
+    Only rows that share their first key are sorted by the others, and then by the number of their first key.
+    """
+    first, *others = keys
+    order = _order_column(first, directions[0])
+    if not others:
+        return order
+    equals_next = _equals_next(first.take(array_of_numbers(order)))
+    is_tied = with_an_equal_neighbour(equals_next)
+    rows = order[is_tied]
+    if len(rows):
+        numbers = np.insert(~equals_next, 0, False).cumsum(dtype=np.uint64)[is_tied]
+        within = _order_rows([key.take(array_of_numbers(rows)) for key in others], directions[1:])
+        order = np.array(order)
+        order[is_tied] = rows[within[order_words(numbers[within])]]
+    return order
+
+
+def _order_column(keys: pa.Array, direction: Direction) -> _Indices:
+    """Return the indices that sort keys, stably.
+
+    A descending order is the reverse of the ascending order of the reversed keys: so equal keys are reversed twice.
+    """
+    if direction.ascending:
+        order = numbers_of(sort_indices(keys))
+    else:
+        order = len(keys) - 1 - numbers_of(sort_indices(keys[::-1]))[::-1]
+    if direction.nulls_first == direction.ascending:
+        return order
+    return np.roll(order, -keys.null_count if direction.ascending else keys.null_count)
+
+
+def _equals_next(keys: pa.Array) -> BoolArray:
+    """Return whether each key but the last equals the next one; nulls equal nulls."""
+    keys, after = keys[:-1], keys[1:]
+    return truths_of(pc.equal(keys, after)) | truths_of(pc.and_(pc.is_null(keys), pc.is_null(after)))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.arrow import array_of_numbers, numbers_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
-from lance_ops.indices.word_order import nulls_first, order_words, places_of_values
+from lance_ops.indices.word_order import nulls_first, order_words, places_of_values, with_an_equal_neighbour
 
 __all__ = ["has_text_order", "text_sort_indices"]
 
@@ -37,7 +37,7 @@ def text_sort_indices(values: pa.Array) -> pa.Array:
     words, is_whole = _words(values, valid)
     order = order_words(words)
     if not is_whole:
-        is_tied = _with_an_equal_neighbour(words)
+        is_tied = with_an_equal_neighbour(words[:-1] == words[1:])
         tied = np.sort(order[is_tied])
         if len(tied) > len(order) // 2:
             return pc.array_sort_indices(values, null_placement="at_start")
@@ -80,11 +80,3 @@ def _num_shared_bytes(values: pa.Array) -> int:
     shortest = min(len(least), len(greatest))
     differs = least[:shortest] != greatest[:shortest]
     return int(differs.argmax()) if differs.any() else shortest
-
-
-def _with_an_equal_neighbour(ranked: Uint64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    is_tied = np.zeros(len(ranked), np.bool_)
-    is_same = ranked[1:] == ranked[:-1]
-    is_tied[1:] = is_same
-    is_tied[:-1] |= is_same
-    return is_tied

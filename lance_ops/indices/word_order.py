@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from lance_ops import kernels
 from lance_ops.core.arrow import array_of_numbers, truths_of
-from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint32Array, Uint64Array
 
-__all__ = ["nulls_first", "order_words", "places_of_values"]
+__all__ = ["nulls_first", "order_words", "places_of_values", "with_an_equal_neighbour"]
 
 
 def order_words(words: Uint64Array) -> Uint32Array:
@@ -35,3 +35,8 @@ def places_of_values(values: pa.Array) -> Int64Array:
 def nulls_first(values: pa.Array, places: Int64Array, order: Uint32Array) -> pa.Array:
     """Return the indices that sort values and nulls; `order` sorts the values at `places`."""
     return array_of_numbers(np.concatenate((np.flatnonzero(truths_of(pc.is_null(values))), places[order])))
+
+
+def with_an_equal_neighbour(equals_next: BoolArray) -> BoolArray:
+    """Return which of sorted values equal the one before or after; `equals_next` is about each value but the last."""
+    return np.append(equals_next, False) | np.insert(equals_next, 0, False)
