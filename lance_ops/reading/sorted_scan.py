@@ -1,8 +1,8 @@
 """Answer a scan in the order of given columns, in bounded memory.
 
 For a small limit, a scan of the sort columns alone finds the first rows and keeps no more than the limit; a take then
-reads their other columns. Otherwise all rows are sorted whole, through the local disk if they exceed a budget. Either
-way ties keep the order of an unsorted scan.
+reads their other columns. Otherwise, and if these few rows have large keys, all rows are sorted whole, through the
+local disk if they exceed a budget. Either way ties keep the order of an unsorted scan.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -17,6 +18,7 @@ from lance_ops import indices
 from lance_ops.core import predicate
 from lance_ops.core.arrow import numbers_of
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import ColumnOrdering, Schema
 from lance_ops.file import copy_array
 from lance_ops.reading.row_columns import ROW_ADDRESS
@@ -60,9 +62,10 @@ def scan_sorted(
     )
     columns = [_column(snapshot.schema, ordering.column_name) for ordering in orderings]
     last = None if request.limit is None else request.offset + request.limit
+    sort_bytes = sort_bytes or indices.DEFAULT_SORT_BYTES
     if last is not None and last <= MOST_KEPT_ROWS and not request.include_deleted_rows:
-        return _first_rows(snapshot, request, order, columns, last)
-    return _all_rows(snapshot, request, order, columns, sort_bytes or indices.DEFAULT_SORT_BYTES)
+        return _first_rows(snapshot, request, order, columns, last, sort_bytes)
+    return _all_rows(snapshot, request, order, columns, sort_bytes)
 
 
 def without_limit(request: ScanRequest) -> ScanRequest:
@@ -82,8 +85,31 @@ def describe_order(orderings: Sequence[ColumnOrdering], request: ScanRequest) ->
 
 
 def _first_rows(
-    snapshot: Snapshot, request: ScanRequest, order: indices.RowOrder, columns: Sequence[predicate.Column], last: int
+    snapshot: Snapshot,
+    request: ScanRequest,
+    order: indices.RowOrder,
+    columns: Sequence[predicate.Column],
+    last: int,
+    sort_bytes: int,
 ) -> Iterator[pa.Table]:
+    most_bytes = sort_bytes // 5  # a sort takes several times the memory of its rows
+    addresses = _first_addresses(snapshot, request, order, columns, last, most_bytes)
+    if addresses is None:
+        yield from _all_rows(snapshot, request, order, columns, sort_bytes)
+        return
+    for start in range(request.offset, len(addresses), _TAKEN_AT_ONCE):
+        yield take_addresses(snapshot, addresses[start : start + _TAKEN_AT_ONCE], request)
+
+
+def _first_addresses(
+    snapshot: Snapshot,
+    request: ScanRequest,
+    order: indices.RowOrder,
+    columns: Sequence[predicate.Column],
+    last: int,
+    most_bytes: int,
+) -> Uint64Array | None:
+    """Return the addresses of the first rows, in order; None if their keys take more than `most_bytes`."""
     keys = replace(
         without_limit(request),
         schema=snapshot.schema.project(column.name for column in columns),
@@ -92,20 +118,55 @@ def _first_rows(
         version_columns=(),
         with_row_offset=False,
     )
-    kept: pa.RecordBatch | None = None
+    first = _FirstRows(order, last, most_bytes)
     for table in scan_whole(snapshot, keys) if last else ():
         for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
-            candidates = _keyed(batch, columns, order, [ROW_ADDRESS])
-            if kept is not None:
-                if kept.num_rows == last:
-                    candidates = order.without_later(candidates, kept)
-                candidates = pa.concat_batches([kept, candidates])
-            kept = candidates.take(order.indices(candidates)[:last])
-    if kept is None:
-        return
-    addresses = numbers_of(kept.column(ROW_ADDRESS))[request.offset :]
-    for start in range(0, len(addresses), _TAKEN_AT_ONCE):
-        yield take_addresses(snapshot, addresses[start : start + _TAKEN_AT_ONCE], request)
+            first.add(_keyed(batch, columns, order, [ROW_ADDRESS]))
+            if first.is_too_large:
+                return None
+    kept = first.rows()
+    return np.empty(0, np.uint64) if kept is None else numbers_of(kept.column(ROW_ADDRESS))
+
+
+class _FirstRows:
+    """Keeps the first rows, in order, of those that are added.
+
+    Added rows are gathered, so that the kept rows are not copied for each few that may precede them.
+    """
+
+    def __init__(self, order: indices.RowOrder, most_rows: int, most_bytes: int) -> None:
+        self._order = order
+        self._most_rows = most_rows
+        self._most_bytes = most_bytes
+        self._kept: pa.RecordBatch | None = None
+        self._added: list[pa.RecordBatch] = []
+        self._added_rows, self._added_bytes = 0, 0
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the kept rows take more than `most_bytes`."""
+        return self._kept is not None and self._kept.nbytes > self._most_bytes
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows that come after those that were added before, in the order of equal rows."""
+        if self._kept is not None and self._kept.num_rows == self._most_rows:
+            rows = self._order.without_later(rows, self._kept)
+        if not rows.num_rows:
+            return
+        self._added.append(rows)
+        self._added_rows += rows.num_rows
+        self._added_bytes += rows.nbytes
+        if self._added_rows >= self._most_rows or self._added_bytes > self._most_bytes:
+            self.rows()
+
+    def rows(self) -> pa.RecordBatch | None:
+        """Return the first of all rows so far; None if none were added."""
+        if self._added:
+            rows = pa.concat_batches([self._kept, *self._added] if self._kept is not None else self._added)
+            self._added.clear()
+            self._added_rows, self._added_bytes = 0, 0
+            self._kept = rows.take(self._order.indices(rows)[: self._most_rows])
+        return self._kept
 
 
 def _all_rows(

@@ -14,6 +14,7 @@ import pytest
 import lance_ops
 from lance_ops.api import ColumnOrdering
 from lance_ops.core.errors import InvalidInput
+from lance_ops.indices import RowOrder
 from lance_ops.reading import sorted_scan
 from lance_ops.reading.scan_plan import ScanRequest
 from lance_ops.reading.sorted_scan import scan_sorted
@@ -178,3 +179,37 @@ def test_a_sort_stays_within_its_memory_budget(dataset_uri: str) -> None:
         last = int(keys[-1])
     assert last == len(values) - 1
     assert peak < budget < wide.nbytes / 3
+
+
+def test_the_first_rows_by_long_texts_stay_within_the_memory_budget(dataset_uri: str) -> None:
+    budget, num_rows = 4 << 20, 400
+    texts = [f"{number:04d}" * (25 << 8) for number in np.random.default_rng(3).permutation(num_rows)]
+    texts_of_rows = pa.table({"text": texts})
+    version = "2.0"  # whose fragments are read one by one
+    dataset = lance_ops.write_dataset(texts_of_rows, dataset_uri, max_rows_per_file=10, data_storage_version=version)
+    before, peak, found = pa.total_allocated_bytes(), 0, list[str]()
+    request = ScanRequest(dataset.snapshot.schema, limit=num_rows - 3, offset=1, readahead=1)
+    for part in scan_sorted(dataset.snapshot, request, [ColumnOrdering("text", ascending=False)], budget):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        found += [text[:4] for text in part["text"].to_pylist()]
+    assert found == [f"{number:04d}" for number in range(num_rows - 2, 1, -1)]
+    assert peak < budget < texts_of_rows.nbytes / 2
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+def test_the_first_rows_are_not_sorted_again_for_each_few_rows(
+    dataset_uri: str, ascending: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = "2.0"  # whose fragments are read one by one
+    rows = pa.table({"n": range(3000)})
+    dataset = lance_ops.write_dataset(rows, dataset_uri, max_rows_per_file=30, data_storage_version=version)
+    counts, indices = list[int](), RowOrder.indices
+
+    def counting(order: RowOrder, batch: pa.RecordBatch) -> pa.Array:
+        counts.append(batch.num_rows)
+        return indices(order, batch)
+
+    monkeypatch.setattr(RowOrder, "indices", counting)
+    found = dataset.to_table(order_by=[ColumnOrdering("n", ascending=ascending)], limit=1000)["n"].to_pylist()
+    assert found == (list(range(1000)) if ascending else list(range(2999, 1999, -1)))
+    assert sum(counts) < 3 * len(rows)
