@@ -23,9 +23,9 @@ from lance_ops.core.schema import ColumnOrdering, Schema
 from lance_ops.file import copy_array
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import empty_answer, limit_rows, scan_whole
-from lance_ops.reading.scan_plan import ScanRequest
+from lance_ops.reading.scan_plan import BLOCK_BYTES, ScanRequest
 from lance_ops.reading.take import take_addresses
-from lance_ops.snapshot import FREE_SORTED_BYTES, Snapshot, limit_held_bytes
+from lance_ops.snapshot import FREE_SORTED_BYTES, Snapshot, limit_held_bytes, projected_sizes
 
 __all__ = ["check_orderings", "describe_order", "scan_sorted", "without_limit"]
 
@@ -36,6 +36,7 @@ _SORTED_AT_ONCE = 1 << 16
 """Rows of a batch: it is compared with the last kept row, and sorted with the kept rows if it may precede that."""
 
 _TAKEN_AT_ONCE = 4096
+"""The most rows of a take; fewer if they are large."""
 
 
 def check_orderings(schema: Schema, orderings: Sequence[ColumnOrdering]) -> None:
@@ -97,8 +98,21 @@ def _first_rows(
     if addresses is None:
         yield from _all_rows(snapshot, request, order, columns, sort_bytes)
         return
-    for start in range(request.offset, len(addresses), _TAKEN_AT_ONCE):
-        yield take_addresses(snapshot, addresses[start : start + _TAKEN_AT_ONCE], request)
+    taken_at_once = _rows_taken_at_once(snapshot, request.schema)
+    for start in range(request.offset, len(addresses), taken_at_once):
+        yield take_addresses(snapshot, addresses[start : start + taken_at_once], request)
+
+
+def _rows_taken_at_once(snapshot: Snapshot, schema: Schema) -> int:
+    """Return how many rows fit into a block, by their mean size in the files; files are opened only if rows are large.
+
+    Other columns may make the files large.
+    """
+    num_rows = sum(fragment.physical_rows for fragment in snapshot.fragments)
+    size_bytes = sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files)
+    if size_bytes * _TAKEN_AT_ONCE > num_rows * BLOCK_BYTES:
+        size_bytes = sum(projected_sizes(snapshot, snapshot.fragments, schema).values())
+    return min(max(num_rows * BLOCK_BYTES // max(size_bytes, 1), 1), _TAKEN_AT_ONCE)
 
 
 def _first_addresses(

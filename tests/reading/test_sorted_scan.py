@@ -213,3 +213,17 @@ def test_the_first_rows_are_not_sorted_again_for_each_few_rows(
     found = dataset.to_table(order_by=[ColumnOrdering("n", ascending=ascending)], limit=1000)["n"].to_pylist()
     assert found == (list(range(1000)) if ascending else list(range(2999, 1999, -1)))
     assert sum(counts) < 3 * len(rows)
+
+
+def test_the_first_rows_are_taken_in_parts_that_fit_into_memory(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorted_scan, "BLOCK_BYTES", 64 << 10)
+    rng = np.random.default_rng(3)
+    rows = pa.table({"n": range(2000), "large": [rng.bytes(16 << 10) for _ in range(2000)]})
+    dataset = lance_ops.write_dataset(rows, dataset_uri, max_rows_per_file=500)
+    for columns, largest in ((["large", "n"], 4), (["n"], 1000)):
+        request = ScanRequest(dataset.snapshot.schema.project(columns), limit=1000)
+        parts = [*scan_sorted(dataset.snapshot, request, [ColumnOrdering("n", ascending=False)])]
+        assert pa.concat_tables(parts) == rows.select(columns).take([*range(1999, 999, -1)])
+        assert largest / 2 < max(part.num_rows for part in parts) <= largest
