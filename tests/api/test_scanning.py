@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 
 import lance_ops
 from lance_ops.api import ColumnOrdering, ScannerBuilder
+from lance_ops.api.scanning import scanner
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from tests.reading.watched_columns import count_columns
@@ -259,3 +261,14 @@ def test_a_computed_column_whose_name_is_no_text_is_refused() -> None:
     dataset = lance_ops.write_dataset(pa.table({"a": [1, 2]}), "memory://surrogate")
     with pytest.raises(InvalidInput, match="surrogate"):
         dataset.to_table(columns={"\ud800": "a"})
+
+
+def test_a_batch_ends_before_its_texts_are_too_many_for_one_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanner, "_MOST_BYTES", 1000)
+    rows = pa.table({"text": [f"{number:0200d}" for number in range(20)]})
+    dataset = lance_ops.write_dataset(rows, tmp_path / "t", max_rows_per_file=2, data_storage_version="2.0")
+    batches = [*dataset.to_batches(filter="text != ''", batch_size=9)]
+    assert pa.Table.from_batches(batches) == rows
+    assert [batch.num_rows for batch in batches] == [4] * 5

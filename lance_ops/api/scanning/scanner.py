@@ -31,6 +31,9 @@ T = TypeVar("T")
 _DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 
+_MOST_BYTES = (1 << 31) - 1
+"""The most bytes of a batch of several tables: those that an array with 32-bit offsets can hold."""
+
 
 def default_batch_size() -> int:
     """Return the maximum rows of a batch if the caller sets none: the environment's, or 8192.
@@ -49,7 +52,8 @@ class BatchSize:
 
     A batch holds rows of one fragment, as in the reference, and only the fragment's last batch may be shorter. If
     `across_fragments`, only the last batch of all may be shorter: if the caller asks for strict batches, and if there
-    is a filter, because few matches in each of many fragments would make many small batches.
+    is a filter, because few matches in each of many fragments would make many small batches. Rows of 2 GiB make a
+    batch, however few they are, because an array of text can hold no more.
     """
 
     num_rows: int
@@ -69,17 +73,23 @@ class BatchSize:
 
     def _full(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
         held: list[pa.Table] = []
-        num_held = 0
+        num_held, held_bytes = 0, 0
         try:
             for table in tables:
+                table_bytes = table.nbytes
+                if num_held and held_bytes + table_bytes > _MOST_BYTES:
+                    yield _one_batch(pa.concat_tables(held))
+                    held, num_held, held_bytes = [], 0, 0
                 held.append(table)
                 num_held += table.num_rows
+                held_bytes += table_bytes
                 if num_held >= self.num_rows:
                     whole = pa.concat_tables(held)
                     end = num_held - num_held % self.num_rows
                     for start in range(0, end, self.num_rows):
                         yield _one_batch(whole.slice(start, self.num_rows))
                     held, num_held = [whole.slice(end)], num_held - end
+                    held_bytes = held[0].nbytes
         except LanceOpsError:
             if num_held:  # the rows that were read before the damage come before the error
                 yield _one_batch(pa.concat_tables(held))
