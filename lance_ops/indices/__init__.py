@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.indices.carried import ALL_CARRIED_KINDS, CarriedKind, carried_kind_of
     from lance_ops.indices.contract import (
         INDEX_ROW,
         INDEX_VALUE,
@@ -37,18 +36,18 @@ if TYPE_CHECKING:
         index_type_of,
         load_index,
     )
+    from lance_ops.indices.remap_only import ALL_REMAP_ONLY_TYPES, RemapOnlyType, remap_only_type_of
     from lance_ops.indices.row_address_set import RowAddressSet
     from lance_ops.indices.row_order import Direction, RowOrder
     from lance_ops.indices.sort_keys import is_sortable
     from lance_ops.indices.sort_keys import sort_keys as keys_of
 
 __all__ = [
-    "ALL_CARRIED_KINDS",
     "ALL_INDEX_TYPES",
+    "ALL_REMAP_ONLY_TYPES",
     "DEFAULT_SORT_BYTES",
     "INDEX_ROW",
     "INDEX_VALUE",
-    "CarriedKind",
     "Direction",
     "DistributedIndexType",
     "IndexConfig",
@@ -57,11 +56,11 @@ __all__ = [
     "LoadedIndex",
     "MergeShare",
     "PartialIndex",
+    "RemapOnlyType",
     "RowAddressSet",
     "RowKey",
     "RowOrder",
     "TrainingBatches",
-    "carried_kind_of",
     "claimed_fragments",
     "index_type_for",
     "index_type_named",
@@ -71,16 +70,17 @@ __all__ = [
     "keys_of",
     "load_index",
     "nested_keys",
+    "remap_only_type_of",
     "sort_rows",
 ]
 
 _MODULES = {
-    "ALL_CARRIED_KINDS": "carried",
+    "ALL_REMAP_ONLY_TYPES": "remap_only",
     "ALL_INDEX_TYPES": "registry",
     "DEFAULT_SORT_BYTES": "external_sort",
     "INDEX_ROW": "contract",
     "INDEX_VALUE": "contract",
-    "CarriedKind": "carried",
+    "RemapOnlyType": "remap_only",
     "Direction": "row_order",
     "DistributedIndexType": "distributed",
     "IndexConfig": "registry",
@@ -93,7 +93,7 @@ _MODULES = {
     "RowKey": "contract",
     "RowOrder": "row_order",
     "TrainingBatches": "contract",
-    "carried_kind_of": "carried",
+    "remap_only_type_of": "remap_only",
     "claimed_fragments": "contract",
     "index_type_for": "registry",
     "index_type_named": "registry",

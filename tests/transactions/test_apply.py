@@ -206,7 +206,7 @@ class TestRewrite:
         assert made.indices[0].files == ()
         assert made.indices[0].name == "a_idx"
 
-    def test_a_segment_with_entries_of_deleted_rows_still_counts_their_fragments_in(self) -> None:
+    def test_the_bitmap_of_a_segment_has_the_fragments_that_entries_of_deleted_rows_name(self) -> None:
         remaps = tuple(
             RewrittenIndex(UUID(int=n), UUID(int=n + 8), IndexDetails(url)) for n, url in enumerate(KINDS, 1)
         )
@@ -221,6 +221,18 @@ class TestRewrite:
 
         assert ids(made) == [2, 7]
         assert coverage(made) == {"9": [7], "10": [0, 7, 8], "5": [2]}
+
+    def test_so_it_has_if_all_fragments_of_a_group_were_dropped_meanwhile(self) -> None:
+        vectors = replace(index(2, "i2", covers=(0, 1, 9)), details=IndexDetails(KINDS[1]))
+        remap = RewrittenIndex(UUID(int=2), UUID(int=10), IndexDetails(KINDS[1]))
+        emptied = replace(new_fragment("emptied"), id=8, deletion_file=with_deletions(8, deleted=10).deletion_file)
+        dropped = RewriteGroup((fragment(9),), (emptied,))
+        operation = Rewrite((*rewrite(0, 1, new=7).groups, dropped), (remap,))
+
+        made = after(operation, replace(TABLE, indices=(vectors,), max_fragment_id=9))
+
+        assert ids(made) == [2, 7]
+        assert coverage(made) == {"10": [7, 8, 9]}
 
     def test_a_segment_that_was_not_remapped_covers_no_new_fragment(self) -> None:
         assert coverage(after(rewrite(0, 1))) == {"1": [0, 1]}

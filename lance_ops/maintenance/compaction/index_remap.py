@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lance_ops.core.errors import RetryableConflict, UnsafePath, UnsupportedFeature
 from lance_ops.core.file_names import INDICES_DIR
-from lance_ops.indices import CarriedKind, RowKey, carried_kind_of, index_type_of
+from lance_ops.indices import RemapOnlyType, RowKey, index_type_of, remap_only_type_of
 from lance_ops.maintenance.indexing import remap_segment
 from lance_ops.reading import awaits_remap, row_key_of
 from lance_ops.runners import Runner
@@ -32,7 +32,8 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata, *, keeps_order: bool
     table such a segment raises `UnsupportedFeature`. So does a segment whose last remap was deferred. A segment whose
     files are lost is not remapped: scans do not use it, and `optimize_indices` rebuilds it.
 
-    A carried segment is remapped like others, except a bloom filter, which describes rows together.
+    A segment of a type that this library only remaps is remapped if the table has no stable row ids. A bloom filter is
+    never remapped, as in the reference.
     """
     if awaits_remap(snapshot, segment):
         raise UnsupportedFeature(
@@ -40,13 +41,10 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata, *, keeps_order: bool
             f"index {segment.name!r}",
         )
     try:
-        carried = carried_kind_of(segment)
-        if carried is not None:
-            return (
-                carried.names_rows
-                and not snapshot.manifest.uses_stable_row_ids
-                and _is_there(snapshot, segment, carried)
-            )
+        remap_only = remap_only_type_of(segment)
+        if remap_only is not None:
+            by_address = remap_only.names_rows and not snapshot.manifest.uses_stable_row_ids
+            return by_address and _has_known_files(snapshot, segment, remap_only)
         if row_key_of(snapshot, segment) is not RowKey.ADDRESS or snapshot.find_index_root(segment) is None:
             return False
         return keeps_order or index_type_of(segment).names_rows
@@ -60,10 +58,10 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata, *, keeps_order: bool
         ) from error
 
 
-def _is_there(snapshot: Snapshot, segment: IndexMetadata, kind: CarriedKind) -> bool:
-    """Return whether the files of a carried segment are not lost; raise `UnsupportedFeature` for unknown ones."""
+def _has_known_files(snapshot: Snapshot, segment: IndexMetadata, remap_only: RemapOnlyType) -> bool:
+    """Return whether a root holds the segment; raise `UnsupportedFeature` for files of an unknown layout."""
     root = snapshot.find_index_root(segment)
-    return root is not None and bool(kind.files_of(root.child(segment.directory), segment))
+    return root is not None and bool(remap_only.checked_files(root.child(segment.directory), segment))
 
 
 class IndexRemap(Abandonable):

@@ -152,7 +152,8 @@ def _extension(snapshot: Snapshot, policy: DebtPolicy, report: HealthReport, ind
         for segment in segments:
             index_type_of(segment)
     except UnsupportedFeature as error:
-        return Due(StepKind.REINDEX, index.name, what, is_owed=False, blocked=str(error))
+        blocked = f"{error} (the library that built it can extend it)"
+        return Due(StepKind.REINDEX, index.name, what, is_owed=False, blocked=blocked)
     gain = policy.rates.read_cost(report.size_bytes * missing, index.num_unindexed_fragments)
     column_bytes = report.size_bytes * missing / max(len(snapshot.schema.fields), 1)
     cost = index.size_bytes + column_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_ops.indices import DistributedIndexType, carried_kind_of, index_type_of
+from lance_ops.indices import DistributedIndexType, index_type_of, remap_only_type_of
 from lance_ops.maintenance.indexing.task_build import Copying, TaskBuild
 from lance_ops.maintenance.indexing.task_shares import TaskSizes, entry_bytes
 from lance_ops.reading import open_index
@@ -25,11 +25,12 @@ def remap_segment(
 ) -> tuple[IndexFile, ...]:
     """Write the remapped segment; its files are not synced.
 
-    Tasks of the runner do the work if it is large; without one, this process does it. It also remaps what is carried.
+    Tasks of the runner do the work if it is large. Without a runner, this process does it. It also remaps each index of
+    a type that this library does not build.
     """
-    carried = carried_kind_of(segment)
-    if carried is not None:
-        return carried.remap(snapshot.index_root(segment).child(segment.directory), segment, moves, store_out)
+    remap_only = remap_only_type_of(segment)
+    if remap_only is not None:
+        return remap_only.remap(snapshot.index_root(segment).child(segment.directory), segment, moves, store_out)
     sizes, index, kind = sizes or TaskSizes(), open_index(snapshot, segment), index_type_of(segment)
     field = snapshot.schema.by_id(segment.fields[0]) if len(segment.fields) == 1 else None
     if runner is not None and field is not None and isinstance(kind, DistributedIndexType):

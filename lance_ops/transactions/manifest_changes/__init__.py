@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lance_ops.transactions.manifest_changes.index_coverage import (
         drop_orphaned_indices,
         holds_row_addresses,
-        keeps_deleted_rows,
+        keeps_entries_of_deleted_rows,
         remove_changed_coverage,
     )
     from lance_ops.transactions.manifest_changes.update_map import UpdateMap, with_field_metadata
@@ -37,7 +37,7 @@ __all__ = [
     "fragments_by_id",
     "fragments_with_changed_values",
     "holds_row_addresses",
-    "keeps_deleted_rows",
+    "keeps_entries_of_deleted_rows",
     "live_fields",
     "remove_changed_coverage",
     "stamp_all_rows",
@@ -56,7 +56,7 @@ _MODULES = {
     "fragments_by_id": "fragment_lookup",
     "fragments_with_changed_values": "changed_values",
     "holds_row_addresses": "index_coverage",
-    "keeps_deleted_rows": "index_coverage",
+    "keeps_entries_of_deleted_rows": "index_coverage",
     "live_fields": "fragment_lookup",
     "remove_changed_coverage": "index_coverage",
     "stamp_all_rows": "version_stamps",

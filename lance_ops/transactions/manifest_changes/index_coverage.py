@@ -16,7 +16,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.table import FRAGMENT_REUSE_INDEX, Fragment, FragmentList, IndexMetadata
 from lance_ops.transactions.manifest_changes.changed_values import FieldFiles
 
-__all__ = ["drop_orphaned_indices", "holds_row_addresses", "keeps_deleted_rows", "remove_changed_coverage"]
+__all__ = ["drop_orphaned_indices", "holds_row_addresses", "keeps_entries_of_deleted_rows", "remove_changed_coverage"]
 
 _FIRST_VERSION_WITH_ADDRESSES: Mapping[str, int] = {
     "BTreeIndexDetails": 1,
@@ -37,17 +37,17 @@ them. If this room took addresses for ids, an index would keep entries of rows t
 """
 
 
-_KEEPS_DELETED_ROWS = frozenset({"InvertedIndexDetails", "VectorIndexDetails"})
-"""Index types of which a remap leaves the entries of deleted rows; a test compares them with `CarriedKind`."""
+_KEEPS_ENTRIES_OF_DELETED_ROWS = frozenset({"InvertedIndexDetails", "VectorIndexDetails"})
+"""Index types in which a remap keeps the entries of deleted rows; a test compares them with `RemapOnlyType`."""
 
 
-def keeps_deleted_rows(index: IndexMetadata) -> bool:
+def keeps_entries_of_deleted_rows(index: IndexMetadata) -> bool:
     """Return whether a remapped segment still has entries of deleted rows, under the addresses that they had.
 
-    A reader knows such an entry by its fragment: the segment's bitmap has it, and the table does not. Without the
-    fragment in the bitmap, the reader would look for the row.
+    Readers skip an entry whose fragment is in the segment's bitmap, but not in the table. If the bitmap lacked the
+    fragment, a reader might try to take a row that does not exist.
     """
-    return index.details is not None and index.details.type_name in _KEEPS_DELETED_ROWS
+    return index.details is not None and index.details.type_name in _KEEPS_ENTRIES_OF_DELETED_ROWS
 
 
 def holds_row_addresses(index: IndexMetadata) -> bool:

@@ -19,7 +19,7 @@ from lance_ops.transactions.manifest_changes import (
     assign_fragment_ids,
     check_fragments_exist,
     holds_row_addresses,
-    keeps_deleted_rows,
+    keeps_entries_of_deleted_rows,
 )
 from lance_ops.transactions.operation import ApplyContext, Operation
 
@@ -155,12 +155,12 @@ class Rewrite(Operation):
             added += new
             read = BitMap(fragment.id for fragment in group.old_fragments)
             made = BitMap(fragment.id for fragment in new)
-            gone = BitMap(each.id for each in group.old_fragments if each.num_rows < each.physical_rows)
-            gone |= BitMap(each.id for each in numbered) - made
+            absent = BitMap(each.id for each in group.old_fragments if each.num_rows < each.physical_rows)
+            absent |= BitMap(each.id for each in numbered) - made
             if not read and replaced:  # the group before it has the old fragments of these rows
                 before = replaced.pop()
-                read, made, gone = before.old, before.new | made, before.gone | gone
-            replaced.append(_Replaced(read & present, made, gone))
+                read, made, absent = before.read, before.new | made, before.absent | absent
+            replaced.append(_Replaced(read, read & present, made, absent))
         fragments = manifest.fragments.with_changes({}, old_ids, added)
         indices = self._indices(manifest, replaced)
         data_format = manifest.data_format
@@ -203,30 +203,39 @@ class Rewrite(Operation):
 
 
 class _Replaced(NamedTuple):
-    """A group in a version: its old fragments, its new ones, and those of both that had rows which are gone."""
+    """The fragments of a group of a rewrite.
 
+    The writer read the fragments `read`. The version has `old` of them, and gets the fragments `new`. The table will
+    not have the fragments `absent`, but the entries of deleted rows may name them.
+    """
+
+    read: BitMap
     old: BitMap
     new: BitMap
-    gone: BitMap
+    absent: BitMap
 
 
 def _remapped_coverage_of(index: IndexMetadata, replaced: Iterable[_Replaced]) -> FrozenBitMap:
-    """Return what a remapped segment covers; it must cover all old fragments of a group or none."""
+    """Return the bitmap of a remapped segment; it must cover all old fragments of a group or none.
+
+    If the segment keeps entries of deleted rows, the bitmap also has the fragments that these entries name.
+    """
     if index.fragment_bitmap is None:
         raise InvalidInput(f"index {index.name!r} has no list of covered fragments, so it cannot be remapped")
     covered = index.fragment_bitmap
-    for old, new, gone in replaced:
-        if covered.isdisjoint(old):
-            continue
-        if not old <= covered:
+    for read, old, new, absent in replaced:
+        if not (old <= covered or covered.isdisjoint(old)):
             raise InvalidInput(f"index {index.name!r} covers only some of the fragments {list(old)} of a rewrite")
-        covered = remapped_coverage(covered, old, new | gone if keeps_deleted_rows(index) else new)
+        has_entries = not covered.isdisjoint(read)
+        covered = remapped_coverage(covered, old, new)
+        if has_entries and keeps_entries_of_deleted_rows(index):
+            covered = covered | absent
     return covered
 
 
 def _coverage_by_row_id(index: IndexMetadata, bitmap: FrozenBitMap, replaced: Iterable[_Replaced]) -> FrozenBitMap:
     """Return what a segment covers in a table of stable row ids: new fragments too, if it has the ids of all rows."""
     has_row_ids = not holds_row_addresses(index)
-    for old, new, _ in replaced:
-        bitmap = remapped_coverage(bitmap, old, new if has_row_ids else ())
+    for group in replaced:
+        bitmap = remapped_coverage(bitmap, group.old, group.new if has_row_ids else ())
     return bitmap

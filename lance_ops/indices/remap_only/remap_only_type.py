@@ -1,4 +1,4 @@
-"""The contract of a kind of index that is carried: which of its files name rows, and how a remap writes them anew."""
+"""The contract of an index type that this library only remaps: which files name rows, and how a remap writes them."""
 
 from __future__ import annotations
 
@@ -12,52 +12,56 @@ from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter, read_verified
-from lance_ops.indices.carried.moved_addresses import Move, move_tree
+from lance_ops.indices.remap_only.remapped_addresses import Remap, remap_address_tree
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.table.rows import RowAddressMap
 
-__all__ = ["AddressColumn", "CarriedKind"]
+__all__ = ["AddressColumn", "RemapOnlyType"]
 
 
 @dataclass(frozen=True)
 class AddressColumn:
-    """The column of a file that names rows. `move` gives its new values, for `batch_rows` of its rows at a time.
+    """The column of a file that names rows. `remap` gives its new values, for `batch_rows` rows of the file at a time.
 
-    `tree_key` is the key of the schema's metadata whose value is the number of a global buffer with a set of addresses;
-    a file without the key has no such buffer.
+    If the schema's metadata has `tree_key`, its value is the number of a global buffer with a set of addresses, which
+    is remapped too.
     """
 
     name: str
-    move: Move
+    remap: Remap
     batch_rows: int
     tree_key: str | None = None
 
 
 @dataclass(frozen=True)
-class CarriedKind:
-    """A kind of index by the name of its details message.
+class RemapOnlyType:
+    """An index type, known by the name of its details message.
 
-    `addressed` has the files that name rows, and `copied` those that do not; both are regular expressions of whole
-    names. `keeps_deleted_rows` says that a remap leaves entries of deleted rows in their place, under the addresses
-    that they had, because other files or columns count on the places of entries.
+    `address_columns` maps a pattern of file names to the column with addresses. `copied` is the pattern of the files
+    without addresses. A pattern is a regular expression that matches the whole name. A type without address columns
+    describes rows together, as a bloom filter does: it is not remapped, and covers none of the rows that moved.
+
+    `keeps_entries_of_deleted_rows` says that a remap leaves the entries of deleted rows in their places, under the
+    addresses that they had, because other files refer to entries by position.
     """
 
     details_name: str
     newest_index_version: int
-    addressed: Mapping[str, AddressColumn]
+    address_columns: Mapping[str, AddressColumn]
     copied: str = ""
-    keeps_deleted_rows: bool = False
+    keeps_entries_of_deleted_rows: bool = False
 
     @property
     def names_rows(self) -> bool:
-        """Whether an index names single rows. Otherwise it describes rows together, and cannot follow them."""
-        return bool(self.addressed)
+        """Whether an index names single rows."""
+        return bool(self.address_columns)
 
-    def files_of(self, store: Store, metadata: IndexMetadata) -> tuple[IndexFile, ...]:
-        """Return the files of an index in its directory `store`, which is listed if the metadata does not name them.
+    def checked_files(self, store: Store, metadata: IndexMetadata) -> tuple[IndexFile, ...]:
+        """Return the index's files; `store` is its directory, which is listed if the metadata names no file.
 
-        Raises `UnsupportedFeature` for an index version, or a file, that this library does not know.
+        Raises `UnsupportedFeature` for an index version or a file that this library does not know, and if no file names
+        rows.
         """
         where = f"index {metadata.name!r}"
         if (metadata.index_version or 0) > self.newest_index_version:
@@ -75,10 +79,12 @@ class CarriedKind:
     ) -> tuple[IndexFile, ...]:
         """Write the index with the new addresses of its rows; `store` and `store_out` are directories of an index.
 
-        The files are not synced; a failure leaves none of them behind. Raises as `files_of` does, and `CorruptFile`.
+        The files are not synced. After a failure the written files are deleted; clean-up deletes those that could not
+        be. Raises as `checked_files` does, and `CorruptFile`.
         """
-        files = self.files_of(store, metadata)
-        counted = moves if self.keeps_deleted_rows else moves.within(metadata.fragment_bitmap)
+        files = self.checked_files(store, metadata)
+        # Sets lose the rows of fragments that the segment does not cover. Where entries stay, so do these.
+        mapped = moves if self.keeps_entries_of_deleted_rows else moves.within(metadata.fragment_bitmap)
         written: list[IndexFile] = []
         try:
             for file in files:
@@ -86,7 +92,7 @@ class CarriedKind:
                 written.append(
                     _copied(store, file, store_out)
                     if column is None
-                    else _with_moved_rows(store, file, column, counted, store_out)
+                    else _remapped(store, file, column, mapped, store_out)
                 )
         except BaseException:
             for file in files:  # the store may have stored one although its answer was lost
@@ -96,7 +102,7 @@ class CarriedKind:
         return tuple(written)
 
     def _column_of(self, path: str) -> AddressColumn | None:
-        return next((column for name, column in self.addressed.items() if re.fullmatch(name, path)), None)
+        return next((column for name, column in self.address_columns.items() if re.fullmatch(name, path)), None)
 
 
 def _copied(store: Store, file: IndexFile, store_out: Store) -> IndexFile:
@@ -110,10 +116,10 @@ def _copied(store: Store, file: IndexFile, store_out: Store) -> IndexFile:
     return IndexFile(file.path, size)
 
 
-def _with_moved_rows(
+def _remapped(
     store: Store, file: IndexFile, column: AddressColumn, moves: RowAddressMap, store_out: Store
 ) -> IndexFile:
-    """Write a file with another column of addresses. Pages of the other columns are copied where they are large."""
+    """Write a file again, with new addresses in its address column; large pages of other columns are copied."""
     reader = FileReader(store, file.path, file.size_bytes, verifies=True)
     if reader.version is FileVersion.V0_1:
         raise UnsupportedFeature("moving the rows of an index in a file of version 0.1 (build it again)", reader.path)
@@ -124,16 +130,16 @@ def _with_moved_rows(
         anew = [name for name in names if name == column.name or not writer.copy_column(name, reader)]
         for batch in reader.iter_batches(reader.schema.project(anew), batch_rows=column.batch_rows):
             at = batch.schema.get_field_index(column.name)
-            moved = column.move(batch.column(at), moves, reader.path)
-            writer.write_batch(batch.set_column(at, batch.schema.field(at), moved))
+            remapped = column.remap(batch.column(at), moves, reader.path)
+            writer.write_batch(batch.set_column(at, batch.schema.field(at), remapped))
         for data in _global_buffers(reader, column, moves):
             writer.add_global_buffer(data)
         return IndexFile(file.path, writer.finish().size_bytes)
 
 
 def _global_buffers(reader: FileReader, column: AddressColumn, moves: RowAddressMap) -> Iterator[pa.Buffer | bytes]:
-    """Yield the buffers after the first, which the writer makes: they keep their numbers, by which others name them."""
+    """Yield the buffers after number 0, which the writer makes. Each keeps its number, by which others refer to it."""
     number = reader.schema_metadata.get(column.tree_key) if column.tree_key else None
     for index in range(1, len(reader.global_buffers)):
         data = reader.global_buffer(index)
-        yield move_tree(memoryview(data), moves, reader.path) if str(index) == number else data
+        yield remap_address_tree(memoryview(data), moves, reader.path) if str(index) == number else data

@@ -16,8 +16,13 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, StoreError, UnsupportedFeature
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.indices import ALL_CARRIED_KINDS, ALL_INDEX_TYPES, carried_kind_of
-from lance_ops.indices.carried.moved_addresses import move_numbers, move_tree, move_treemaps, move_trees
+from lance_ops.indices import ALL_INDEX_TYPES, ALL_REMAP_ONLY_TYPES, remap_only_type_of
+from lance_ops.indices.remap_only.remapped_addresses import (
+    remap_address_tree,
+    remap_address_trees,
+    remap_single_addresses,
+    remap_treemaps,
+)
 from lance_ops.store import MemoryStore
 from lance_ops.store.faulty import Fault, FaultyStore, When
 from lance_ops.table import IndexDetails, IndexFile, IndexMetadata
@@ -31,7 +36,7 @@ from lance_ops.table.rows import (
     encode_address_tree,
     encode_treemap,
 )
-from lance_ops.transactions.manifest_changes import keeps_deleted_rows
+from lance_ops.transactions.manifest_changes import keeps_entries_of_deleted_rows
 
 GONE = 3 << 32 | 1
 MOVES = RowAddressMap(
@@ -67,17 +72,17 @@ def test_sets_of_rows_follow_the_rows_and_lose_those_that_are_gone(places: set[t
     expected |= set() if covered else {place for place in places if place[0] == 6}
     trees = pa.array([None, encode_address_tree(tree_of(places))], pa.binary())
     treemaps = pa.array([encode_treemap(tree_of(places)), None], pa.large_binary())
-    moved = move_trees(trees, moves, "file").to_pylist()
+    moved = remap_address_trees(trees, moves, "file").to_pylist()
     assert moved[0] is None and decode_address_tree(moved[1], "", "") == tree_of(expected)
-    found = move_treemaps(treemaps, moves, "file")
+    found = remap_treemaps(treemaps, moves, "file")
     assert found.type == treemaps.type and found[1].as_py() is None
     assert decode_treemap(found[0].as_py(), "", "") == tree_of(expected)
 
 
 def test_a_whole_fragment_in_a_set_becomes_its_rows_that_are_left_or_stays_whole() -> None:
     data = encode_address_tree({3: None, 6: None})
-    assert decode_address_tree(move_tree(data, MOVES, ""), "", "") == {8: BitMap([0, 1, 2]), 6: None}
-    assert decode_address_tree(move_tree(data, MOVES.within(FrozenBitMap([3, 4, 5])), ""), "", "") == {
+    assert decode_address_tree(remap_address_tree(data, MOVES, ""), "", "") == {8: BitMap([0, 1, 2]), 6: None}
+    assert decode_address_tree(remap_address_tree(data, MOVES.within(FrozenBitMap([3, 4, 5])), ""), "", "") == {
         8: BitMap([0, 1, 2])
     }
 
@@ -85,17 +90,17 @@ def test_a_whole_fragment_in_a_set_becomes_its_rows_that_are_left_or_stays_whole
 def test_a_single_address_of_a_deleted_row_and_a_null_stay() -> None:
     before = pa.array([3 << 32, None, GONE, 4 << 32 | 1, 6 << 32 | 9, 5 << 32], pa.uint64())
     after = pa.array([8 << 32, None, GONE, 9 << 32 | 1, 6 << 32 | 9, 5 << 32], pa.uint64())
-    assert move_numbers(before, MOVES, "") == after
-    assert move_numbers(before.drop_null(), MOVES, "") == after.drop_null()
+    assert remap_single_addresses(before, MOVES, "") == after
+    assert remap_single_addresses(before.drop_null(), MOVES, "") == after.drop_null()
 
 
-def test_rows_that_a_fragment_never_had_and_numbers_of_another_type_name_the_file() -> None:
+def test_an_error_about_addresses_names_the_file() -> None:
     for change, column in (
-        (move_numbers, pa.array([3 << 32 | 4], pa.uint64())),
-        (move_numbers, pa.array([3], pa.int64())),
-        (move_trees, pa.array([encode_address_tree({3: BitMap([4])})])),
-        (move_trees, pa.array([b"junk"])),
-        (move_treemaps, pa.array([b"junk"])),
+        (remap_single_addresses, pa.array([3 << 32 | 4], pa.uint64())),
+        (remap_single_addresses, pa.array([3], pa.int64())),
+        (remap_address_trees, pa.array([encode_address_tree({3: BitMap([4])})])),
+        (remap_address_trees, pa.array([b"junk"])),
+        (remap_treemaps, pa.array([b"junk"])),
     ):
         with pytest.raises(CorruptFile, match=r"part\.idx"):
             change(column, MOVES, "part.idx")
@@ -124,7 +129,7 @@ def test_all_but_the_addresses_of_an_index_stays_as_it_was() -> None:
     num_rows = 200_000  # so many that pages of the codes are copied
     index = vector_index(store, num_rows)
     moves = RowAddressMap((RewrittenGroup((OldFragment(3, num_rows, (7,)),), (NewFragment(8, num_rows - 1),)),))
-    kind = carried_kind_of(index)
+    kind = remap_only_type_of(index)
     assert kind is not None
     files = kind.remap(store, index, moves, out)
     assert [file.path for file in files] == ["auxiliary.idx", "index.idx"]
@@ -142,11 +147,11 @@ def test_all_but_the_addresses_of_an_index_stays_as_it_was() -> None:
 def test_files_that_the_metadata_does_not_name_are_listed() -> None:
     store, out = MemoryStore(), MemoryStore()
     index = vector_index(store)
-    kind = carried_kind_of(index)
+    kind = remap_only_type_of(index)
     assert kind is not None
-    assert set(kind.files_of(store, replace(index, files=()))) == set(index.files)
+    assert set(kind.checked_files(store, replace(index, files=()))) == set(index.files)
     with pytest.raises(UnsupportedFeature, match="'i'.*names rows"):
-        kind.files_of(out, replace(index, files=()))
+        kind.checked_files(out, replace(index, files=()))
 
 
 @pytest.mark.parametrize(
@@ -160,16 +165,16 @@ def test_files_that_the_metadata_does_not_name_are_listed() -> None:
 )
 def test_an_index_of_an_unknown_layout_is_refused_by_name(change: dict[str, Any], named: str) -> None:
     index = vector_index(MemoryStore())
-    kind = carried_kind_of(index)
+    kind = remap_only_type_of(index)
     assert kind is not None
     with pytest.raises(UnsupportedFeature, match=f"'i'.*{named}|{named}.*'i'"):
-        kind.files_of(MemoryStore(), replace(index, **change))
+        kind.checked_files(MemoryStore(), replace(index, **change))
 
 
 def test_a_remap_that_fails_leaves_no_file() -> None:
     store = MemoryStore()
     index = vector_index(store)
-    kind = carried_kind_of(index)
+    kind = remap_only_type_of(index)
     assert kind is not None
     watched = FaultyStore(MemoryStore())
     kind.remap(store, index, MOVES, watched)
@@ -181,8 +186,8 @@ def test_a_remap_that_fails_leaves_no_file() -> None:
 
 
 def test_transactions_know_which_kinds_keep_the_entries_of_deleted_rows() -> None:
-    for kind in ALL_CARRIED_KINDS:
-        assert keeps_deleted_rows(metadata(kind.details_name)) == kind.keeps_deleted_rows
+    for kind in ALL_REMAP_ONLY_TYPES:
+        assert keeps_entries_of_deleted_rows(metadata(kind.details_name)) == kind.keeps_entries_of_deleted_rows
     for index_type in ALL_INDEX_TYPES:
-        assert not keeps_deleted_rows(metadata(index_type.details.type_name))
-        assert carried_kind_of(metadata(index_type.details.type_name)) is None
+        assert not keeps_entries_of_deleted_rows(metadata(index_type.details.type_name))
+        assert remap_only_type_of(metadata(index_type.details.type_name)) is None

@@ -58,9 +58,9 @@ def build(uri: str, kind: str) -> None:
     dataset = lance.dataset(uri)
     if kind in VECTOR:
         parts = {"num_sub_vectors": 4} if kind.endswith("PQ") else {}
-        dataset.create_index("vector", kind, name="carried", num_partitions=3, **parts)
+        dataset.create_index("vector", kind, name="remap_only", num_partitions=3, **parts)
     else:
-        dataset.create_scalar_index(SCALAR.get(kind, "text"), kind, name="carried")
+        dataset.create_scalar_index(SCALAR.get(kind, "text"), kind, name="remap_only")
 
 
 def found(uri: str, kind: str) -> list[int]:
@@ -81,7 +81,7 @@ def found(uri: str, kind: str) -> list[int]:
 
 def check(uri: str, kind: str, live: list[int]) -> None:
     assert lance_ops.dataset(uri).to_table().sort_by("id")["id"].to_pylist() == live
-    assert lance.dataset(uri).stats.index_stats("carried")["num_unindexed_rows"] == 0
+    assert lance.dataset(uri).stats.index_stats("remap_only")["num_unindexed_rows"] == 0
     assert found(uri, kind) == [n for n in live if kind in VECTOR or is_wanted(n)]
 
 
@@ -136,7 +136,7 @@ def test_an_index_that_comes_while_a_compaction_works_is_remapped_too(uri: str, 
     check(uri, kind, [n for n in range(NUM_ROWS) if n % 10 > 1])
 
 
-def test_a_fragment_of_which_all_rows_are_deleted_meanwhile_is_looked_for_by_no_reader(uri: str) -> None:
+def test_no_reader_looks_for_rows_of_a_fragment_that_was_emptied_during_the_compaction(uri: str) -> None:
     build(uri, "IVF_FLAT")
     snapshot = lance_ops.dataset(uri).snapshot
     options = CompactionOptions(target_rows_per_fragment=NUM_ROWS // 2)
@@ -147,10 +147,10 @@ def test_a_fragment_of_which_all_rows_are_deleted_meanwhile_is_looked_for_by_no_
     check(uri, "IVF_FLAT", list(range(NUM_ROWS // 2, NUM_ROWS)))
 
 
-def test_zones_of_a_bloom_filter_cover_nothing_that_moved(uri: str) -> None:
-    lance.dataset(uri).create_scalar_index("number", "BLOOMFILTER", name="carried")
+def test_a_bloom_filter_covers_no_rows_that_moved(uri: str) -> None:
+    lance.dataset(uri).create_scalar_index("number", "BLOOMFILTER", name="remap_only")
     ours(uri)
-    assert lance.dataset(uri).stats.index_stats("carried")["num_indexed_rows"] == 0
+    assert lance.dataset(uri).stats.index_stats("remap_only")["num_indexed_rows"] == 0
     assert lance.dataset(uri).count_rows("number = 7") == sum(map(is_wanted, range(NUM_ROWS)))
 
 

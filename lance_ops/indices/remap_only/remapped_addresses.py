@@ -1,8 +1,8 @@
-"""Exchange the row addresses in a column of an index file for those where the rows are now.
+"""Replace the row addresses in a column of an index file by the rows' new addresses.
 
-move_numbers        u64           one address for each entry; an entry of a deleted row keeps its address
-move_trees          binary        a set of addresses for each entry, as `row_address_tree` has it
-move_treemaps       binary        the same as a Roaring treemap
+remap_single_addresses    u64       one address for each entry; the entry of a deleted row keeps its address
+remap_address_trees       binary    a set for each entry, in the form of `row_address_tree`; deleted rows leave it
+remap_treemaps            binary    a set for each entry, as a Roaring treemap; deleted rows leave it
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from lance_ops.table.rows import (
     offsets_in,
 )
 
-__all__ = ["Move", "move_numbers", "move_tree", "move_treemaps", "move_trees"]
+__all__ = ["Remap", "remap_address_tree", "remap_address_trees", "remap_single_addresses", "remap_treemaps"]
 
-Move: TypeAlias = Callable[[pa.Array, RowAddressMap, str], pa.Array]
+Remap: TypeAlias = Callable[[pa.Array, RowAddressMap, str], pa.Array]
 """Return a column with the rows' new addresses; the text names the file in errors."""
 
 
-def move_numbers(addresses: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
+def remap_single_addresses(addresses: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
     """Return u64 addresses, shape (n,), with nulls where they were.
 
-    The address of a deleted row stays. Its fragment is gone, so a reader that knows this leaves the row out.
+    The address of a deleted row stays. The table no longer has its fragment, and the index's bitmap still does, so
+    readers skip the entry.
     """
     if addresses.type != pa.uint64():
         raise CorruptFile(path, "row addresses", f"numbers of type {addresses.type}, not uint64")
@@ -51,13 +52,15 @@ def move_numbers(addresses: pa.Array, moves: RowAddressMap, path: str) -> pa.Arr
     )
 
 
-def move_trees(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
-    """Return sets of addresses, without those of deleted rows."""
-    return pa.array([None if each is None else move_tree(each, moves, path) for each in sets.to_pylist()], sets.type)
+def remap_address_trees(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
+    """Return sets of addresses in the form of `row_address_tree`, without those of deleted rows."""
+    return pa.array(
+        [None if each is None else remap_address_tree(each, moves, path) for each in sets.to_pylist()], sets.type
+    )
 
 
-def move_treemaps(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
-    """Return sets of addresses as `move_trees` does."""
+def remap_treemaps(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
+    """Return Roaring treemaps of addresses, without those of deleted rows."""
     found = (
         None if each is None else encode_treemap(_moved_rows(decode_treemap(each, path, "rows"), moves, path))
         for each in sets.to_pylist()
@@ -65,8 +68,8 @@ def move_treemaps(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
     return pa.array(list(found), sets.type)
 
 
-def move_tree(rows: bytes | memoryview, moves: RowAddressMap, path: str) -> bytes:
-    """Return one set of addresses, without those of deleted rows."""
+def remap_address_tree(rows: bytes | memoryview, moves: RowAddressMap, path: str) -> bytes:
+    """Return one set of addresses in the form of `row_address_tree`, without those of deleted rows."""
     listed: dict[int, BitMap] = {}
     whole: dict[int, BitMap | None] = {}
     num_rows = {each.fragment_id: each.physical_rows for group in moves.groups for each in group.old}
