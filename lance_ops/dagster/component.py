@@ -38,25 +38,28 @@ C = TypeVar("C", bound=ComponentAttributes | FleetConfig)
 
 
 class NamedComponent(dg.Component, Generic[C]):
-    """A component whose name gives its assets and jobs their names, so that no other one of a project may have it."""
+    """A dataset or a fleet. Its assets and jobs take its name, so a project may declare each name once."""
 
-    def __init__(self, config: C, path: Path) -> None:
+    def __init__(self, config: C, path: Path | None = None) -> None:
+        """Take a declaration, and the file that has it if it is not Python."""
         self.config = config
         self.path = path
 
     def check_name(self, context: dg.ComponentLoadContext) -> None:
         """Raise `ConfigError` if a declaration before this one gives jobs the same names."""
         own = DatasetNames(self.config.name)
-        named: Any = NamedComponent  # abstract, which the signature does not allow; Dagster compares classes
+        named: Any = (
+            NamedComponent  # the signature refuses an abstract class, with which Dagster only calls `isinstance`
+        )
         for each in context.component_tree.get_all_components(named):
             if each is self:
                 return
             other = DatasetNames(each.config.name)
             if other.identifier == own.identifier:
                 same = "is" if other == own else f"gives jobs the names of {other.name}, which is"
+                declared, before = (each.path or "Python" for each in (self, each))
                 raise ConfigError(
-                    f"{self.path}: attributes.name: {own.name} {same} already declared in {each.path}: "
-                    "choose another name"
+                    f"{declared}: attributes.name: {own.name} {same} already declared in {before}: choose another name"
                 )
 
 

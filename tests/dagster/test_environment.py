@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_ops.dagster.declaration.environment import expand, expand_all, expand_place
+from lance_ops.dagster.declaration.environment import expand, expand_all, expand_location
 from lance_ops.errors import ConfigError
 
 pytestmark = pytest.mark.dagster
@@ -40,22 +40,23 @@ def test_a_missing_variable_names_itself_and_the_key_and_no_other_value() -> Non
         ("/", "/"),
     ],
 )
-def test_a_place_has_its_variables_expanded_and_no_slash_at_its_end(written: str, place: str) -> None:
-    assert expand_place(written, "uri", {"LAKE": "s3://lake", "EMPTY": ""}) == place
+def test_a_location_has_its_variables_expanded_and_no_slash_at_its_end(written: str, place: str) -> None:
+    assert expand_location(written, "uri", {"LAKE": "s3://lake", "EMPTY": ""}) == place
 
 
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
         ("${EMPTY}/orders", "raw.uri: environment variable EMPTY is empty"),
+        ("${EMPTY:-/lake}/orders", "raw.uri: environment variable EMPTY is empty"),
         ("${MISSING}/orders", "raw.uri: environment variable MISSING is not set"),
         ("", "raw.uri: is empty"),
         ("${EMPTY:-}", "raw.uri: is empty"),
         ("/data/\0", "raw.uri: has a NUL"),
-        ("${LAKE/orders", r"raw.uri: a \$\{ begins no variable"),
-        ("/data/${MY-LAKE}", r"raw.uri: a \$\{ begins no variable"),
+        ("${LAKE/orders", r"raw.uri: \$\{ must be followed by a name"),
+        ("/data/${MY-LAKE}", r"raw.uri: \$\{ must be followed by a name"),
     ],
 )
-def test_a_place_that_would_be_elsewhere_is_refused_with_its_key(written: str, reason: str) -> None:
+def test_an_error_about_a_location_names_its_key(written: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        expand_place(written, "raw.uri", {"EMPTY": ""})
+        expand_location(written, "raw.uri", {"EMPTY": ""})

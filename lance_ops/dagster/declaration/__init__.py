@@ -10,7 +10,7 @@ from lance_ops.dagster.declaration.config_files import (
     load_declaration,
 )
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, OptionalSection, Options
-from lance_ops.dagster.declaration.environment import expand, expand_all, expand_place
+from lance_ops.dagster.declaration.environment import expand, expand_all, expand_location
 from lance_ops.dagster.declaration.names import DatasetNames, safe_key
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 from lance_ops.dagster.declaration.policies import (
@@ -69,7 +69,7 @@ __all__ = [
     "declaration_file",
     "expand",
     "expand_all",
-    "expand_place",
+    "expand_location",
     "load_attributes",
     "load_dataset",
     "load_datasets",

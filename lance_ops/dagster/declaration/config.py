@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from lance_ops.committers import with_prefixes
 from lance_ops.core.errors import ConfigError, InvalidInput
 from lance_ops.dagster.declaration.declared_model import OptionalSection, Options
-from lance_ops.dagster.declaration.environment import expand, expand_all, expand_place
+from lance_ops.dagster.declaration.environment import expand, expand_all, expand_location
 from lance_ops.dagster.declaration.policies import AlertChannels, HealthLimits, IndexSpec, Maintenance
 from lance_ops.dagster.declaration.presentation import ColumnNotes, HeadContent, ShownAssets
 from lance_ops.dagster.declaration.raw_files import RawFiles
@@ -91,7 +91,7 @@ class DatasetConfig(ShownAssets):
         """Return the dataset's location with its variables expanded."""
         options = expand_all(self.storage_options, f"{self.name}: storage_options", environment)
         bases = [expand(base, f"{self.name}: allowed_bases", environment) for base in self.allowed_bases]
-        return StoreLocation(expand_place(self.uri, f"{self.name}: uri", environment), with_prefixes(options, bases))
+        return StoreLocation(expand_location(self.uri, f"{self.name}: uri", environment), with_prefixes(options, bases))
 
     def landing(self) -> RawFiles:
         """Return the declaration of the landing folder; raise `ConfigError` if the dataset declares none."""

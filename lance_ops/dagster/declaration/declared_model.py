@@ -31,6 +31,6 @@ Options = dict[str, str]
 
 
 class DeclaredModel(BaseModel):
-    """A frozen model that refuses unknown keys and infinite numbers. Its texts are kept as written, with `${NAME}`."""
+    """A frozen model that refuses unknown keys, infinities and NaN. Its texts are kept as written, with `${NAME}`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

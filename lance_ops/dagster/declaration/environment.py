@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from lance_ops.core.errors import ConfigError
 
-__all__ = ["expand", "expand_all", "expand_place"]
+__all__ = ["expand", "expand_all", "expand_location"]
 
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
@@ -40,21 +40,21 @@ def expand_all(options: Mapping[str, str], where: str, environment: Mapping[str,
     return {key: expand(value, f"{where}.{key}", environment) for key, value in options.items()}
 
 
-def expand_place(text: str, where: str, environment: Mapping[str, str] | None = None) -> str:
+def expand_location(text: str, where: str, environment: Mapping[str, str] | None = None) -> str:
     """Replace the variables in a URI or path, and drop the slashes at its end.
 
-    Raises `ConfigError` for a text that becomes empty, and for a `${` that is no variable. So it does for one that
-    begins with an empty variable without a default: `${LAKE}/orders` would be a folder of the root directory, and
-    tables would be written there.
+    Raises `ConfigError` if the result is empty or holds a NUL, if a `${` begins no variable, and if the text begins
+    with a variable that is empty, unless its default is empty, too. `${LAKE}/orders` would be a folder of the root
+    directory, and tables would be written there.
     """
     first = _VARIABLE.match(text)
-    if first is not None and first["default"] is None and not expand(first[0], where, environment):
+    if first is not None and first["default"] != "" and not expand(first[0], where, environment):
         raise ConfigError(
             f"{where}: environment variable {first['name']} is empty; give it a folder or a URL, or write "
             f"${{{first['name']}:-}} if it may be empty"
         )
     if "${" in _VARIABLE.sub("", text):
-        raise ConfigError(f"{where}: a ${{ begins no variable: write ${{NAME}}, of letters, digits and _")
+        raise ConfigError(f"{where}: ${{ must be followed by a name of letters, digits and _, and by }}")
     place = expand(text, where, environment)
     if not place or "\0" in place:
         raise ConfigError(f"{where}: {'has a NUL' if place else 'is empty'}: give a folder or a URL")

@@ -87,7 +87,7 @@ class KeyPattern:
     def __post_init__(self) -> None:
         _check_length(self.pattern)
         try:
-            found = pc.extract_regex(pa.nulls(1, pa.string()), self._named)  # unlike `pa.array`, without pandas
+            found = pc.extract_regex(pa.nulls(1, pa.string()), self._named)  # `pa.array` would import pandas
         except pa.ArrowInvalid as error:
             reason = str(error).removeprefix("Invalid regular expression: ")
             raise ConfigError(f"not a regular expression of RE2: {reason}") from error

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lance_ops.core.schema import SchemaMode
 from lance_ops.dagster.declaration.declared_model import DeclaredModel, Options
-from lance_ops.dagster.declaration.environment import expand_all, expand_place
+from lance_ops.dagster.declaration.environment import expand_all, expand_location
 from lance_ops.dagster.declaration.patterns import KeyPattern, PathGlob
 from lance_ops.dagster.declaration.store_location import StoreLocation
 from lance_ops.maintenance.ingest import ExtraColumns, MissingColumns, RawLimits, RawReading, TextReading
@@ -183,7 +183,7 @@ class RawFiles(DeclaredModel):
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Expand the variables."""
         return StoreLocation(
-            expand_place(self.uri, "raw.uri", environment),
+            expand_location(self.uri, "raw.uri", environment),
             expand_all(self.storage_options, "raw.storage_options", environment),
         )
 

@@ -30,7 +30,7 @@ from lance_ops.dagster.declaration import (
     StoreLocation,
     Timezone,
     expand_all,
-    expand_place,
+    expand_location,
     load_declaration,
 )
 from lance_ops.maintenance.cleanup import MOST_DAYS, CleanupOptions
@@ -97,7 +97,7 @@ class FleetConfig(ShownAssets):
     def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Return the root with its variables expanded."""
         return StoreLocation(
-            expand_place(self.root, f"{self.name}: root", environment),
+            expand_location(self.root, f"{self.name}: root", environment),
             expand_all(self.storage_options, f"{self.name}: storage_options", environment),
         )
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration import expand, expand_all, expand_place
+from lance_ops.dagster.declaration import expand, expand_all, expand_location
 from lance_ops.dagster.io.stored_dataset import StoredDataset, WriteMode
 
 __all__ = ["LanceDatasetResource"]
@@ -48,7 +48,7 @@ class LanceDatasetResource(dg.ConfigurableResource[LanceDataset]):
 
     def _stored(self) -> StoredDataset:
         return StoredDataset(
-            expand_place(self.uri, "uri"),
+            expand_location(self.uri, "uri"),
             expand_all(self.storage_options, "storage_options"),
             None if self.branch is None else expand(self.branch, "branch"),
         )

@@ -31,7 +31,7 @@ from pydantic import Field
 from lance_ops.api import LanceDataset
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, WrongType
 from lance_ops.dagster.attempts import Attempt
-from lance_ops.dagster.declaration import expand, expand_all, expand_place
+from lance_ops.dagster.declaration import expand, expand_all, expand_location
 from lance_ops.dagster.head import column_schema
 from lance_ops.dagster.io.column_lineage import COLUMN_LINEAGE, DATASET_SUFFIX, column_lineage, note_loaded
 from lance_ops.dagster.io.loading import load_as
@@ -135,7 +135,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
         return StoredDataset(f"{self._root()}/{'/'.join(asset_key.path)}{DATASET_SUFFIX}", options, branch)
 
     def _root(self) -> str:
-        return expand_place(self.base_uri, "base_uri")
+        return expand_location(self.base_uri, "base_uri")
 
 
 def _check_is_asset(context: dg.InputContext | dg.OutputContext, output: dg.OutputContext | None) -> None:

@@ -1,10 +1,10 @@
 """List a landing folder and group its raw files into batches.
 
 Files and folders whose names start with `_` or `.` are ignored, as in Spark, and so are `lost+found` at the top and the
-files of Lance tables: a table beneath its own landing folder would else ingest itself. A batch is ready when all its
-files are ready: old enough, or, if a marker is configured, in a folder that holds the marker. What a file of 0 bytes
-is, the declaration says: still being written, refused by its run, or ignored. A batch waits, too, while a file of it is
-set aside, or a folder that may hold one.
+files of Lance tables: a table beneath its own landing folder would otherwise be ingested into itself. A batch is ready
+when all its files are ready: old enough, or, if a marker is configured, in a folder that holds the marker. What a file
+of 0 bytes is, the declaration says: still being written, refused by its run, or ignored. A batch waits, too, while a
+file of it is set aside, or a folder that may hold one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 _LOST = "lost+found/"
 """The folder at the root of a file system in which a repair of the file system puts files."""
 _OF_A_TABLE = re.compile(r"((?:.*/)?)(?:_versions/[^/]+\.manifest|data/[^/]+\.lance)", re.DOTALL)
-"""A manifest or a data file of a Lance table: a new table has the latter first. The group is the table's folder."""
+"""A manifest or a data file of a Lance table; a writer creates data files first. The group is the table's folder."""
 _SHOWN = 20
 _PATH = attrgetter("path")
 _CODECS = (".snappy", ".lz4", ".xz", ".br", ".zip")
@@ -128,7 +128,8 @@ def group_files(raw: RawFiles, files: Iterable[LandedFile | SetAside], now: date
 def _without_tables(files: Iterable[LandedFile | SetAside]) -> list[LandedFile | SetAside]:
     """Return the entries that are in no Lance table; raise `ConfigError` if the landing folder itself is one."""
     entries = list(files)
-    matches = (_OF_A_TABLE.fullmatch(entry.path) for entry in entries if entry.path.endswith((".manifest", ".lance")))
+    landed = (entry.path for entry in entries if isinstance(entry, LandedFile))
+    matches = (_OF_A_TABLE.fullmatch(path) for path in landed if path.endswith((".manifest", ".lance")))
     tables = tuple({match[1] for match in matches if match is not None})
     if "" in tables:
         raise ConfigError(
