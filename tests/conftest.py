@@ -67,9 +67,10 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the files of tests into memory, and let Hypothesis draw no constants of this project's modules.
+    """Put the files of tests into memory if the caller names no folder, and let no garbage be collected for a while.
 
-    Which modules are imported depends on earlier tests. It would look for them when the tests have been collected.
+    Let Hypothesis draw no constants of this project's modules: which ones are imported depends on earlier tests, and it
+    looks for them after the collection of tests.
     """
     patch = pytest.MonkeyPatch()
     patch.setattr(providers, "is_local_module_file", lambda _: False)
@@ -78,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = folder / "pytest"
         patch.setenv("TMPDIR", str(folder))
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
-    gc.disable()  # until the tests are collected: they are many objects and little garbage
+    gc.disable()  # until the tests are collected, which makes many objects and little garbage
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -110,10 +111,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ]
         if lost:
             raise pytest.UsageError(f"pytest-xdist does not group {len(lost)} tests, such as {lost[0]}")
-    gc.enable()
     gc.collect()
     gc.freeze()
     atexit.register(gc.unfreeze)  # nanobind reports what a frozen object keeps alive
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage again, also in the process that hands out the tests."""
+    gc.enable()
 
 
 _LONG_FILE = 10
@@ -219,7 +225,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="session")
 def on_disk() -> Iterator[Path]:
-    """A folder on a disk; a test that asks for it has its own folder there."""
+    """A folder on a disk; the `tmp_path` of a test that asks for it is there."""
     parent = REPOSITORY / ".cache"
     parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tests-", dir=parent) as folder:
