@@ -5,10 +5,11 @@ a name only when it is called imports the package and writes `package.name`; imp
 
 Python's garbage collector pauses meanwhile, because modules allocate much and leave little garbage (ADR 25).
 
-A fork waits until the other threads have imported what they are importing. A thread that imports a module holds the
-module's lock. In the child nobody would release it, and the child would wait forever when it needs the module.
-`logging` and `concurrent.futures.thread` are loaded first: a fork takes their locks after it has waited here, so that
-an import that needs them can end.
+A fork waits up to 30 s for the imports that other threads have begun through this module. A thread that imports a
+module holds the module's lock. In the child nobody would release it, and the child would wait forever when it needs the
+module. This module imports `logging` and `concurrent.futures.thread` before it registers its own fork handlers. Python
+calls the handlers before a fork in reverse order, so the fork takes the locks of these two only after the imports have
+ended.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["collector_paused", "forks_take", "forks_wait", "freeze_objects", "import_on_first_use", "load_module"]
+__all__ = ["collector_paused", "forks_delayed", "freeze_objects", "held_by_forks", "import_on_first_use", "load_module"]
 
 _LONGEST_WAIT_SECONDS = 30.0
 """How long a fork waits for imports: one of them may itself wait for something that the forking thread holds."""
@@ -60,7 +61,7 @@ def load_module(name: str) -> ModuleType:
     if another thread disables the collector during the import, the import enables it: Python does not say who disabled
     it.
     """
-    with forks_wait():
+    with forks_delayed():
         if name in sys.modules or not _PAUSE.begin():
             return import_module(name)
         try:
@@ -70,7 +71,7 @@ def load_module(name: str) -> ModuleType:
 
 
 @contextmanager
-def forks_wait() -> Iterator[None]:
+def forks_delayed() -> Iterator[None]:
     """Let forks by other threads wait for the end of the block, which imports modules."""
     _FORKS.begin_import()
     try:
@@ -144,7 +145,7 @@ class _Pause:
         self._lock = threading.RLock()
 
 
-def forks_take(lock: AbstractContextManager[object]) -> None:
+def held_by_forks(lock: AbstractContextManager[object]) -> None:
     """Let every fork take a reentrant lock before and release it after, so that no other thread holds it in the child.
 
     A thread that holds the lock must not wait for the forking thread.
@@ -162,7 +163,7 @@ class _Forks:
         self._held = ExitStack()
         """What the fork under way has taken."""
         self._imports: Counter[int] = Counter()
-        """How many imports each thread has begun."""
+        """How many imports each thread has under way."""
         self._changed = threading.Condition()  # its lock is reentrant, because a finalizer may import meanwhile
 
     def begin_import(self) -> None:
@@ -178,7 +179,10 @@ class _Forks:
             self._changed.notify_all()
 
     def before(self) -> None:
-        """Take the locks, and wait for the imports of other threads. None of them begins one before the fork."""
+        """Take the locks, and wait for the imports of other threads. Then none of them begins one until the fork.
+
+        The locks come first, because a thread that holds one may begin an import.
+        """
         this, deadline, num_taken = threading.get_ident(), time.monotonic() + _LONGEST_WAIT_SECONDS, 0
         with ExitStack() as held:
             held.enter_context(self._turn)
@@ -202,7 +206,7 @@ class _Forks:
     def after_in_child(self) -> None:
         """Forget the imports of threads that do not exist here."""
         this = threading.get_ident()
-        self._imports = Counter({this: self._imports[this]})
+        self._imports = +Counter({this: self._imports[this]})
         self.after_in_parent()
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from lance_ops.core.errors import MissingPackage
-from lance_ops.core.lazy_import import forks_wait
+from lance_ops.core.lazy_import import forks_delayed
 
 __all__ = ["import_optional"]
 
@@ -14,7 +14,7 @@ __all__ = ["import_optional"]
 def import_optional(module: str, use: str, extra: str | None) -> Any:
     """Return a module of an optional package; raise `MissingPackage` with the use that needs it and its extra."""
     try:
-        with forks_wait():
+        with forks_delayed():
             return import_module(module)
     except ImportError as error:
         raise MissingPackage(use, module.partition(".")[0], extra, str(error)) from error

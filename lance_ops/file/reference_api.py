@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
+from lance_ops.core.threads import available_cores
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.page_reading import Extent
 from lance_ops.file.reader import FileReader

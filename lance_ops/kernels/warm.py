@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lance_ops.core.cores import available_cores
+from lance_ops.core.threads import available_cores
 from lance_ops.kernels.chunks import count_chunk_rows, cut_chunks, end_chunks, read_headers, write_headers, write_parts
 from lance_ops.kernels.dictionary_strings import place_items, repeat_items
 from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks

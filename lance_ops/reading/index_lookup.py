@@ -23,8 +23,8 @@ from lance_ops import indices
 from lance_ops.core import predicate as predicates
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import map_ordered
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.scan_trace import current_trace
 from lance_ops.snapshot import Snapshot

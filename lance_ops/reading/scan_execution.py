@@ -11,9 +11,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import LanceOpsError, ReadTooLarge
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import available_cores, map_ordered
 from lance_ops.file import Budget, SharedBytes
 from lance_ops.reading.joined_blocks import JOINED_BYTES, BlockJoiner, JoinedRows
 from lance_ops.reading.row_columns import SELECTABLE_ROW_COLUMNS, row_field

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
+from lance_ops.core.threads import map_ordered
 from lance_ops.file import reorder
 from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.reading.scan_execution import empty_answer

@@ -8,9 +8,8 @@ from concurrent.futures import Future, as_completed
 from dataclasses import field
 from typing import TypeVar
 
-from lance_ops.core.cores import available_cores
-from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import ThreadPool, available_cores
 from lance_ops.runners.job import Job, JobProgress, ReportProgress
 
 __all__ = ["InThreads"]

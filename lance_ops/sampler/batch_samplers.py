@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from lance_ops.api import LanceDataset
 from lance_ops.api.scanning import BatchSize, Columns
-from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import available_cores, map_ordered
 from lance_ops.reading import ROW_ID
 from lance_ops.sampler.fragment_samplers import Sampler
 from lance_ops.sampler.sharding import Sharded, torch_rank

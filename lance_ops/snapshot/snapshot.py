@@ -20,12 +20,11 @@ from lance_ops import snapshot as snapshots
 from lance_ops.committers import CommitLock, Committer, LockedCommitter, open_root
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cached_property import cached_property
-from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, LanceOpsError, VersionNotFound
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Schema
+from lance_ops.core.threads import available_cores, map_ordered
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.caches import ReadCache, Session
 from lance_ops.snapshot.checksum_use import ChecksumUse

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.schema import Schema
+from lance_ops.core.threads import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 

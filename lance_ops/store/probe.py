@@ -18,7 +18,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
-from lance_ops.core.keyed_locks import KeyedLocks
+from lance_ops.core.threads import KeyedLocks
 from lance_ops.store.contract import PutOutcome, Store
 from lance_ops.store.paths import TEMPORARY_PREFIX
 

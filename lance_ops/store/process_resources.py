@@ -12,9 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from lance_ops.core.keyed_locks import KeyedLocks
-from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import KeyedLocks, ThreadPool
 from lance_ops.store.inherited_finalizers import keep_from_running
 
 __all__ = ["PROCESS_RESOURCES", "ProcessResources"]

@@ -13,8 +13,8 @@ from functools import partial
 from pyroaring import BitMap
 
 from lance_ops.core.file_names import new_deletion_file_id
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import map_ordered
 from lance_ops.runners import InThreads, Job, Runner
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import DeletionFile, Fragment, encode_deletion_vector, with_deletion_file

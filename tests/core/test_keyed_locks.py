@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from lance_ops.core.keyed_locks import KeyedLocks
+from lance_ops.core.threads import KeyedLocks
 
 
 def test_callers_with_the_same_key_share_a_lock_and_other_keys_have_their_own() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import pytest
 
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import map_ordered
 from tests.forked import run_in_child
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the tests fork while threads run
@@ -81,7 +81,7 @@ def test_a_child_may_close_an_iterator_and_exit() -> None:
 
 _ENDING = """
 import atexit, threading
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import map_ordered
 from lance_ops.runners import InThreads
 from lance_ops.store.process_resources import PROCESS_RESOURCES
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import map_ordered
 from lance_ops.errors import CorruptFile, InvalidInput
 from lance_ops.file import Budget
 from lance_ops.reading import ScanRequest, joined_blocks, joined_fragments, scan_execution

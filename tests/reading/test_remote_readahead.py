@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.cores import available_cores
+from lance_ops.core.threads import available_cores
 from lance_ops.reading import scan_execution, scan_plan
 from lance_ops.snapshot import snapshot
 from lance_ops.store import Buffers, ByteRange, MemoryStore

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from lance_ops.core.cores import available_cores
+from lance_ops.core.threads import available_cores
 from lance_ops.runners import InThreads, Job, JobProgress
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import lance_ops
 from lance_ops import LanceDataset
-from lance_ops.core.cores import available_cores
+from lance_ops.core.threads import available_cores
 from lance_ops.errors import CorruptFile, InvalidInput, ReadTooLarge
 from lance_ops.file import Budget, SharedBytes
 from lance_ops.reading import ScanRequest, scan, scan_block, scan_execution, scan_plan

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from urllib.request import urlopen
 
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, StoreError
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import map_ordered
 from lance_ops.store import Store, open_store
 
 __all__ = ["read_images"]

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import VERSIONS_DIR
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import map_ordered
 from lance_ops.store import Store
 
 __all__ = ["StorePattern", "ask_side_by_side"]

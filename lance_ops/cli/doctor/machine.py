@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 import lance_ops
 from lance_ops.cli.doctor.diagnosis import Diagnosis, Verdict
-from lance_ops.core.cores import available_cores
+from lance_ops.core.threads import available_cores
 from lance_ops.kernels import cached_code
 
 __all__ = ["examine_machine"]

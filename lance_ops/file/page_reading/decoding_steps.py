@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from lance_ops.core.map_ordered import ThreadPool
+from lance_ops.core.threads import ThreadPool
 from lance_ops.file.page_reading.source import FileSource, Ranges, SourceBytes
 from lance_ops.store import View
 

@@ -3,8 +3,8 @@
 Kernels release the GIL. With the trick `kernel-cache` (ADR 19) off, kernels go through numba's own cache. That one
 hashes only the file of a kernel, not the files whose parts are compiled into it.
 
-A fork waits until no other thread compiles or loads a kernel: the child would find numba's lock, and LLVM's, held
-forever.
+A fork waits until no other thread compiles or loads a kernel. Otherwise nobody in the child would release the locks of
+numba and LLVM.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
-from lance_ops.core.lazy_import import forks_take
+from lance_ops.core.lazy_import import held_by_forks
 from lance_ops.core.tricks import Trick
 from lance_ops.kernels.compile.uncounted_arrays import UNCOUNTED
 
@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _njit: Any = numba.njit  # untyped
 
-forks_take(global_compiler_lock)
+held_by_forks(global_compiler_lock)
 
 
 def kernel(function: F) -> F:

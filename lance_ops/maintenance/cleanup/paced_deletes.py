@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import map_ordered
 from lance_ops.maintenance.cleanup.shared_work import CleanupTasks, cut
 from lance_ops.runners import Job
 from lance_ops.snapshot import Snapshot, SnapshotReference

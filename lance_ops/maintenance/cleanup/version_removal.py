@@ -26,8 +26,8 @@ from lance_ops.committers import Committer
 from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import DatasetNotFound, StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import map_ordered
 from lance_ops.core.tricks import Trick
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupPlan,

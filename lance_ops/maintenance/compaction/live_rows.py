@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from lance_ops.blobs import scan_to_rewrite
 from lance_ops.core.arrow import rows_where
-from lance_ops.core.cores import available_cores
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import available_cores, map_ordered
 from lance_ops.file import row_bytes
 from lance_ops.reading import TASK_READAHEAD, ScanRequest, in_task, read_fragments_together
 from lance_ops.snapshot import Snapshot

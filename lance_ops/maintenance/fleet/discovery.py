@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 from lance_ops.core.errors import DatasetNotFound
 from lance_ops.core.file_names import VERSIONS_DIR
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import map_ordered
 from lance_ops.store import LocalStore, Store, open_store
 
 __all__ = ["ROOT_ITSELF", "find_tables", "why_excluded"]

@@ -22,11 +22,11 @@ from typing import Literal, TypeAlias
 from pyroaring import FrozenBitMap
 
 from lance_ops.committers import open_root
-from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.core.records import dataclass
 from lance_ops.core.schema import Field
+from lance_ops.core.threads import available_cores
 from lance_ops.indices import DistributedIndexType, IndexQuery, LoadedIndex, MergeShare, PartialIndex, RowKey
 from lance_ops.maintenance.indexing.task_shares import IndexWork, TaskSizes, cut_entries, cut_fragments, entry_bytes
 from lance_ops.maintenance.indexing.training_rows import RowRange, training_rows_in_task

@@ -14,8 +14,8 @@ from functools import partial
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import map_ordered
 from lance_ops.maintenance.batch_ledger import BatchEvent, has_checkpoint, recorded_event
 from lance_ops.maintenance.repair.unreadable_versions import manifest_finding, read_transaction, transaction_of
 from lance_ops.maintenance.verification import Finding

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lance_ops.core.keyed_locks import KeyedLocks
+from lance_ops.core.threads import KeyedLocks
 
 __all__ = ["commit_lock"]
 

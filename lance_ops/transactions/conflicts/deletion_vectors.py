@@ -11,8 +11,8 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.file_names import new_deletion_file_id
-from lance_ops.core.map_ordered import ThreadPool
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import ThreadPool
 from lance_ops.store import Store
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, encode_deletion_vector
 from lance_ops.table.manifest import FileLocations

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.file_names import DATA_DIR
-from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.records import dataclass
+from lance_ops.core.threads import map_ordered
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 

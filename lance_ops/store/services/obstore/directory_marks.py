@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from lance_ops.core.map_ordered import ThreadPool
+from lance_ops.core.threads import ThreadPool
 from lance_ops.store.services.obstore.errors import translating
 
 __all__ = ["Listed", "is_object", "objects_of"]

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.threads import map_ordered
 from lance_ops.store.services.obstore.directory_marks import Listed, objects_of
 from lance_ops.store.services.obstore.errors import translating
 

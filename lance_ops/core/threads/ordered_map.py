@@ -1,42 +1,21 @@
-"""Map a function over items in threads, ahead of the caller, and yield the results in order.
-
-`ThreadPool` is the pool of threads for all work of this library.
-"""
+"""Map a function over items in threads, ahead of the caller, and yield the results in order."""
 
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import copy_context
 from itertools import chain, islice
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-__all__ = ["ThreadPool", "map_ordered"]
+from lance_ops.core.threads.thread_pool import ThreadPool
+
+__all__ = ["map_ordered"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-P = ParamSpec("P")
-
-
-class ThreadPool(ThreadPoolExecutor):
-    """A pool that serves its caller also while the process ends.
-
-    When the main thread has ended, Python starts no more work in pools. Functions that were registered with `atexit`,
-    and threads that are no daemons, still run then. The pool makes their calls in the thread that submits them.
-    """
-
-    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        if threading.main_thread().is_alive():
-            return super().submit(fn, *args, **kwargs)
-        done: Future[R] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - the future raises it
-            done.set_exception(error)
-        return done
 
 
 def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ahead: int) -> Generator[R, None, None]:
