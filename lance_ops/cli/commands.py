@@ -29,7 +29,7 @@ __all__ = ["app", "main"]
 
 _INTERRUPTED = 130  # as a shell reports SIGINT
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Why stdout, or the file of `--output`, takes no more. Those of a store are typed before they come here."""
+"""Why stdout, the file of `--output` or a temporary file takes no more. Errors of a store have types of their own."""
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or its copy inside newer releases of typer
 
 
@@ -54,7 +54,10 @@ class _OneLineErrors(TyperGroup):
         except OSError as error:
             if error.errno not in _OUTPUT_ERRORS:
                 raise
-            typer.echo(f"error: the output cannot be written: {error.strerror}; what was committed stays", err=True)
+            typer.echo(
+                f"error: no output or temporary file can be written: {error.strerror}; what was committed stays",
+                err=True,
+            )
             with suppress(OSError):  # what is left in the buffer would fail once more when Python ends
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from error

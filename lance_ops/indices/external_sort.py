@@ -39,7 +39,7 @@ def sort_rows(
     `sort_bytes` bounds the memory. Rows that do not fit are in a local temporary directory until the context ends.
     """
     # While a run is sorted, memory holds the run before it, the run, its keys, and some 24 bytes a row that sort them,
-    # and some 24 more for each further column that sorts rows which tie. Then it holds the run twice.
+    # with 24 more and a copy of the keys for each further column, of rows that tie. Then it holds the run twice.
     runs = map(order.sort, _gather(batches, min(sort_bytes // 5, _LONGEST_RUN_BYTES)))
     first, second = next(runs, None), next(runs, None)
     if second is None:

@@ -20,7 +20,7 @@ from lance_ops.core.arrow import array_of_numbers, numbers_of, rows_at, rows_whe
 from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.records import dataclass
 from lance_ops.indices.sort_keys import Key, Side, merged_row_order, sort_indices, sort_keys
-from lance_ops.indices.word_order import order_words, with_an_equal_neighbour
+from lance_ops.indices.word_order import has_equal_neighbour, order_words
 
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]
 
@@ -128,20 +128,20 @@ def _column_key(value: Key | None, direction: Direction) -> tuple[int, Key | _De
 def _order_rows(keys: Sequence[pa.Array], directions: Sequence[Direction]) -> _Indices:
     """Return the indices that sort rows, at least two, by their keys, stably; the first key counts most.
 
-    Only rows that share their first key are sorted by the others, and then by the number of their first key.
+    Only rows with a repeated first key are sorted by the other keys, and then, stably, by the rank of their first key.
     """
     first, *others = keys
     order = _order_column(first, directions[0])
     if not others:
         return order
     equals_next = _equals_next(first.take(array_of_numbers(order)))
-    is_tied = with_an_equal_neighbour(equals_next)
+    is_tied = has_equal_neighbour(equals_next)
     rows = order[is_tied]
     if len(rows):
-        numbers = np.insert(~equals_next, 0, False).cumsum(dtype=np.uint64)[is_tied]
+        ranks = np.insert(~equals_next, 0, False).cumsum(dtype=np.uint64)[is_tied]
         within = _order_rows([key.take(array_of_numbers(rows)) for key in others], directions[1:])
         order = np.array(order)
-        order[is_tied] = rows[within[order_words(numbers[within])]]
+        order[is_tied] = rows[within[order_words(ranks[within])]]
     return order
 
 
@@ -149,6 +149,7 @@ def _order_column(keys: pa.Array, direction: Direction) -> _Indices:
     """Return the indices that sort keys, stably.
 
     A descending order is the reverse of the ascending order of the reversed keys: so equal keys are reversed twice.
+    `sort_indices` puts nulls first, and the reversal puts them last; a rotation moves them to the other end.
     """
     if direction.ascending:
         order = numbers_of(sort_indices(keys))

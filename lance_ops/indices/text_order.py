@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.arrow import array_of_numbers, numbers_of
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
-from lance_ops.indices.word_order import nulls_first, order_words, places_of_values, with_an_equal_neighbour
+from lance_ops.indices.word_order import has_equal_neighbour, nulls_first, order_words, places_of_values
 
 __all__ = ["has_text_order", "text_sort_indices"]
 
@@ -37,7 +37,7 @@ def text_sort_indices(values: pa.Array) -> pa.Array:
     words, is_whole = _words(values, valid)
     order = order_words(words)
     if not is_whole:
-        is_tied = with_an_equal_neighbour(words[:-1] == words[1:])
+        is_tied = has_equal_neighbour(words[:-1] == words[1:])
         tied = np.sort(order[is_tied])
         if len(tied) > len(order) // 2:
             return pc.array_sort_indices(values, null_placement="at_start")

@@ -13,7 +13,7 @@ from lance_ops import kernels
 from lance_ops.core.arrow import array_of_numbers, truths_of
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint32Array, Uint64Array
 
-__all__ = ["nulls_first", "order_words", "places_of_values", "with_an_equal_neighbour"]
+__all__ = ["has_equal_neighbour", "nulls_first", "order_words", "places_of_values"]
 
 
 def order_words(words: Uint64Array) -> Uint32Array:
@@ -37,6 +37,6 @@ def nulls_first(values: pa.Array, places: Int64Array, order: Uint32Array) -> pa.
     return array_of_numbers(np.concatenate((np.flatnonzero(truths_of(pc.is_null(values))), places[order])))
 
 
-def with_an_equal_neighbour(equals_next: BoolArray) -> BoolArray:
-    """Return which of sorted values equal the one before or after; `equals_next` is about each value but the last."""
+def has_equal_neighbour(equals_next: BoolArray) -> BoolArray:
+    """Return which sorted values equal the previous or the next one; `equals_next[i]` is whether i equals i + 1."""
     return np.append(equals_next, False) | np.insert(equals_next, 0, False)

@@ -1,8 +1,9 @@
 """Answer a scan in the order of given columns, in bounded memory.
 
-For a small limit, a scan of the sort columns alone finds the first rows and keeps no more than the limit; a take then
-reads their other columns. Otherwise, and if these few rows have large keys, all rows are sorted whole, through the
-local disk if they exceed a budget. Either way ties keep the order of an unsorted scan.
+If the limit and the offset are small, a scan of the sort columns alone finds the first rows. It holds those rows and
+about as many candidates; a take then reads the other columns. If they are not small, or the kept keys exceed a fifth of
+a budget, all rows are sorted whole, through the local disk if they exceed the budget. Either way ties keep the order of
+an unsorted scan.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ __all__ = ["check_orderings", "describe_order", "scan_sorted", "without_limit"]
 MOST_KEPT_ROWS = 1 << 16
 """The largest limit for which the first rows are kept in memory while the scan reads the others."""
 
-_SORTED_AT_ONCE = 1 << 16
-"""Rows of a batch: it is compared with the last kept row, and sorted with the kept rows if it may precede that."""
+_COMPARED_AT_ONCE = 1 << 16
+"""Rows whose first column is compared at once with that of the last kept row."""
 
 _TAKEN_AT_ONCE = 4096
 """The most rows of a take; fewer if they are large."""
@@ -104,9 +105,10 @@ def _first_rows(
 
 
 def _rows_taken_at_once(snapshot: Snapshot, schema: Schema) -> int:
-    """Return how many rows fit into a block, by their mean size in the files; files are opened only if rows are large.
+    """Return how many rows fit into a block, by their mean size in the files.
 
-    Other columns may make the files large.
+    If whole files are small, their size decides. Otherwise the metadata of some files tells the size of the columns of
+    `schema`, because other columns may fill the files.
     """
     num_rows = sum(fragment.physical_rows for fragment in snapshot.fragments)
     size_bytes = sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files)
@@ -134,7 +136,7 @@ def _first_addresses(
     )
     first = _FirstRows(order, last, most_bytes)
     for table in scan_whole(snapshot, keys) if last else ():
-        for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
+        for batch in table.to_batches(max_chunksize=_COMPARED_AT_ONCE):
             first.add(_keyed(batch, columns, order, [ROW_ADDRESS]))
             if first.is_too_large:
                 return None
@@ -145,7 +147,7 @@ def _first_addresses(
 class _FirstRows:
     """Keeps the first rows, in order, of those that are added.
 
-    Added rows are gathered, so that the kept rows are not copied for each few that may precede them.
+    Added rows are gathered, so that the kept rows are not sorted and copied for every small batch.
     """
 
     def __init__(self, order: indices.RowOrder, most_rows: int, most_bytes: int) -> None:
@@ -171,16 +173,19 @@ class _FirstRows:
         self._added_rows += rows.num_rows
         self._added_bytes += rows.nbytes
         if self._added_rows >= self._most_rows or self._added_bytes > self._most_bytes:
-            self.rows()
+            self._sort_added()
 
     def rows(self) -> pa.RecordBatch | None:
         """Return the first of all rows so far; None if none were added."""
         if self._added:
-            rows = pa.concat_batches([self._kept, *self._added] if self._kept is not None else self._added)
-            self._added.clear()
-            self._added_rows, self._added_bytes = 0, 0
-            self._kept = rows.take(self._order.indices(rows)[: self._most_rows])
+            self._sort_added()
         return self._kept
+
+    def _sort_added(self) -> None:
+        rows = pa.concat_batches([self._kept, *self._added] if self._kept is not None else self._added)
+        self._added.clear()
+        self._added_rows, self._added_bytes = 0, 0
+        self._kept = rows.take(self._order.indices(rows)[: self._most_rows])
 
 
 def _all_rows(

@@ -112,9 +112,9 @@ def has_branch_remains(snapshot: Snapshot, name: str) -> bool:
 
 
 def branch_remains(snapshot: Snapshot) -> list[str]:
-    """Return the names whose branches do not exist, but have files or versions; see `has_branch_remains`.
+    """Return the names of branches that do not exist, but have files in a folder of their own.
 
-    A branch that is created or removed meanwhile may be among them.
+    A branch that another process is creating or removing may be among them.
     """
     references = reference_store(snapshot)
     named = list_branches(references)

@@ -103,7 +103,7 @@ class LanceDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]  # t
                 yield self._to_tensor_fn(batch, hf_converter=self._hf_converter, use_blob_api=bool(self._blob_columns))
 
     def _cached(self) -> CachedBatches:
-        """Return the batches that were kept for this process; a worker has other rows than the process it came from."""
+        """Return the cache of this process's share of the rows; make one if the share is new, as in a worker."""
         share = self._rank_and_world_size()
         if self.cached_ds is None or share != self._cached_share:
             self.cached_ds = CachedBatches(self._batches, None if isinstance(self.cache, bool) else self.cache)

@@ -52,8 +52,8 @@ class BatchSize:
 
     A batch holds rows of one fragment, as in the reference, and only the fragment's last batch may be shorter. If
     `across_fragments`, only the last batch of all may be shorter: if the caller asks for strict batches, and if there
-    is a filter, because few matches in each of many fragments would make many small batches. Rows of 2 GiB make a
-    batch, however few they are, because an array of text can hold no more.
+    is a filter, because few matches in each of many fragments would make many small batches. Tables are not joined
+    beyond 2 GiB, because an array of text can hold no more; such a batch may be shorter, too.
     """
 
     num_rows: int

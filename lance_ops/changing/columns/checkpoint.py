@@ -67,7 +67,7 @@ class Checkpoint:
                 connection.execute("CREATE TABLE IF NOT EXISTS batches (place TEXT PRIMARY KEY, result BLOB)")
                 yield connection
         except sqlite3.OperationalError as error:
-            raise StoreError(f"checkpoint {self.path}: {error}; name a file that can be written") from error
+            raise StoreError(f"checkpoint {self.path}: {error}; name a new file, or one that can be written") from error
         except sqlite3.DatabaseError as error:
             raise CorruptFile(self.path, "checkpoint", f"{error}; {_REMEDY}") from error
 

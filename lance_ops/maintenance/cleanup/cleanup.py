@@ -124,8 +124,8 @@ def explain_with_bounds(
             for version in plan.missing_versions
         ),
         *(
-            f"branch {name!r} has files but does not exist: unless it is being created or removed now, its creation or "
-            "removal was interrupted: remove the files with branches.delete"
+            f"branch {name!r} was not created or removed completely, unless another process is doing so now: run "
+            "branches.delete to remove its files"
             for name in branch_remains(newest)
         ),
     )

@@ -13,7 +13,7 @@ __all__ = ["DEFAULT_AGE", "MOST_DAYS", "AutoCleanupConfig", "CleanupBounds", "Cl
 DEFAULT_AGE = timedelta(weeks=2)
 
 MOST_DAYS = 36_525
-"""An age that is declared in days is at most a century: a `timedelta` has no room for any number of days."""
+"""The most days of a declared age, a century: a `timedelta` overflows for very large numbers."""
 
 
 class AutoCleanupConfig(TypedDict, total=False):

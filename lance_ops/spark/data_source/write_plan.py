@@ -94,7 +94,8 @@ class WritePlan:
     def check_fits(self, schema: pa.Schema) -> None:
         """Raise `SchemaMismatch` naming a column whose type `write` would refuse in each batch of this schema.
 
-        Raises `InvalidFilter` for a `replace_where` that does not fit these columns in the table's types.
+        Raises `InvalidFilter` for a `replace_where` that names a column which the rows lack, or that compares a column
+        with a value of another type than the table's.
         """
         names, given = self._names_and_types(schema)
         columns = [column.combine_chunks() for column in empty_table(schema).columns]

@@ -52,7 +52,7 @@ _MOST_LINES = 2**31 - 1
 """Arrow counts the lines that it skips in 32 bits."""
 
 _MOST_SECONDS, _MOST_BYTES = 366 * 24 * 3600, 2**62
-"""The system takes no longer time for a socket or a processor, and no larger address space."""
+"""Bounds that the timeouts of sockets and the limits of a process accept."""
 
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
