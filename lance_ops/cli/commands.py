@@ -65,7 +65,7 @@ class _OneLineErrors(TyperGroup):
 
 def _remedy(error: LanceOpsError) -> str:
     """Return what mends a damaged table, unless the error says it: the rooms that find a damage know no commands."""
-    if not isinstance(error, CorruptFile) or "lance-ops" in str(error):
+    if not isinstance(error, CorruptFile) or "`lance-ops " in str(error):
         return ""
     return "; run `lance-ops verify`, which names every damage, then `lance-ops repair`"
 

@@ -106,10 +106,10 @@ def test_debt_prices_what_is_owed_and_can_fail_a_script(dataset_uri: str) -> Non
 def test_a_newest_version_that_does_not_open_is_told_with_the_commands_that_mend_it(
     tmp_path: Path, command: str
 ) -> None:
-    write_dataset(pa.table({"x": [1]}), str(tmp_path / "a"))
-    (manifest,) = (tmp_path / "a" / "_versions").glob("*.manifest")
+    write_dataset(pa.table({"x": [1]}), str(tmp_path / "of lance-ops"))
+    (manifest,) = (tmp_path / "of lance-ops" / "_versions").glob("*.manifest")
     manifest.write_bytes(b"junk")
-    result = run(command, str(tmp_path / "a"))
+    result = run(command, str(tmp_path / "of lance-ops"))
     assert result.exit_code == 1 and manifest.name in result.stderr
     assert result.stderr.count("`lance-ops verify`") == result.stderr.count("`lance-ops repair`") == 1
 
