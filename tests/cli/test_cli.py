@@ -135,7 +135,7 @@ def test_an_output_that_takes_no_more_is_one_line_and_exit_code_1(
         )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "error: the output cannot be written: No space left on device; what was committed stays"
+        "error: no output or temporary file can be written: No space left on device; what was committed stays"
     )
     assert "Traceback" not in done.stderr
 
