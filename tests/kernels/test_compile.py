@@ -104,7 +104,7 @@ def test_the_source_hash_covers_every_kernel_module_that_a_file_imports(path: st
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     ours = {name for name in imported if name.startswith("lance_ops")}
-    others = {f"lance_ops.core.{name}" for name in ("cores", "lazy_import", "ndarrays", "tricks")}  # not compiled
+    others = {f"lance_ops.core.{name}" for name in ("lazy_import", "ndarrays", "threads", "tricks")}  # not compiled
     assert all(name.startswith("lance_ops.kernels.") for name in ours - others)
     assert {name.removeprefix("lance_ops.kernels.") for name in ours - others} <= sources_of(module_of(path))
 
