@@ -64,8 +64,10 @@ class UpkeepRules(TableMachine):
 
     # -- indices --------------------------------------------------------------------------------------------------
 
-    @rule(library=LIBRARIES, stale=st.booleans(), data=st.data())
-    def create_index(self, library: Any, stale: bool, data: st.DataObject) -> None:
+    @rule(library=LIBRARIES, stale=st.booleans(), kind=st.sampled_from(["BTREE", "BTREE", "BITMAP"]), data=st.data())
+    def create_index(self, library: Any, stale: bool, kind: str, data: st.DataObject) -> None:
+        """Create an index; only the reference builds and searches a bitmap, and both remap it."""
+        library = lance if kind == "BITMAP" else library
         hand = self.draw_hand(library, stale, data)
         leaf = data.draw(st.sampled_from(hand.planned.leaves))
         if library is lance and leaf.column.id not in {column.id for column in hand.line.newest.walk()}:
@@ -73,8 +75,8 @@ class UpkeepRules(TableMachine):
         self.take(
             hand,
             Step(
-                lambda handle: handle.create_scalar_index(leaf.path, "BTREE", name=leaf.index_name),
-                Nothing("create an index"),
+                lambda handle: handle.create_scalar_index(leaf.path, kind, name=leaf.index_name),
+                Nothing(f"create a {kind}"),
             ),
         )
 
