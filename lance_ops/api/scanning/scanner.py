@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops import reading
 from lance_ops.api.argument_checks import check_public_methods
@@ -62,21 +63,25 @@ class BatchSize:
 
     def cut(self, parts: Iterator[tuple[int, pa.Table]]) -> Iterator[pa.RecordBatch]:
         """Cut tables, each with the id of its fragment, into batches."""
+        bytes_of = _ByteCounter()
         for _, group in groupby(parts, lambda part: None if self.across_fragments else part[0]):
             tables = (table for _, table in group)
-            yield from self._full(tables) if self.num_bytes is None else self._of_bytes(tables, self.num_bytes)
+            if self.num_bytes is None:
+                yield from self._full(tables, bytes_of)
+            else:
+                yield from self._of_bytes(tables, self.num_bytes)
 
     def _of_bytes(self, tables: Iterator[pa.Table], num_bytes: int) -> Iterator[pa.RecordBatch]:
         for table in tables:
             num_rows = max(table.num_rows * num_bytes // max(table.nbytes, 1), 1)
             yield from table.to_batches(max_chunksize=min(num_rows, self.num_rows))
 
-    def _full(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def _full(self, tables: Iterator[pa.Table], bytes_of: _ByteCounter) -> Iterator[pa.RecordBatch]:
         held: list[pa.Table] = []
         num_held, held_bytes = 0, 0
         try:
             for table in tables:
-                table_bytes = table.nbytes
+                table_bytes = bytes_of(table)
                 if num_held and held_bytes + table_bytes > _MOST_BYTES:
                     yield _one_batch(pa.concat_tables(held))
                     held, num_held, held_bytes = [], 0, 0
@@ -89,13 +94,33 @@ class BatchSize:
                     for start in range(0, end, self.num_rows):
                         yield _one_batch(whole.slice(start, self.num_rows))
                     held, num_held = [whole.slice(end)], num_held - end
-                    held_bytes = held[0].nbytes
+                    held_bytes = bytes_of(held[0])
         except LanceOpsError:
             if num_held:  # the rows that were read before the damage come before the error
                 yield _one_batch(pa.concat_tables(held))
             raise
         if num_held:
             yield _one_batch(pa.concat_tables(held))
+
+
+class _ByteCounter:
+    """Counts the bytes of the tables of a scan, with a bit for the validity of each value.
+
+    The type of a primitive column tells its bytes, because asking each array of a wide table takes long.
+    """
+
+    def __init__(self) -> None:
+        self._primitive_bits: int | None = None
+        self._others: list[int] = []
+
+    def __call__(self, table: pa.Table) -> int:
+        """Return the bytes of a table; all tables have the columns of the first one."""
+        if self._primitive_bits is None:
+            types = table.schema.types
+            self._primitive_bits = sum(int(each.bit_width) + 1 for each in types if pt.is_primitive(each))
+            self._others = [at for at, each in enumerate(types) if not pt.is_primitive(each)]
+        others = int(table.select(self._others).nbytes) if self._others else 0
+        return -(-int(table.num_rows) * self._primitive_bits // 8) + others
 
 
 @check_public_methods
