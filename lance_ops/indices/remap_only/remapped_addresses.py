@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addrs
@@ -44,12 +45,8 @@ def remap_single_addresses(addresses: pa.Array, moves: RowAddressMap, path: str)
         raise CorruptFile(path, "row addresses", f"numbers of type {addresses.type}, not uint64")
     before: Uint64Array = numbers_of(addresses.fill_null(TOMBSTONE_ROW))
     after = _moved(before, moves, path)
-    after = np.where(after == TOMBSTONE_ROW, before, after)
-    return (
-        array_of_numbers(after)
-        if not addresses.null_count
-        else pa.array(after, mask=addresses.is_null().to_numpy(False))
-    )
+    moved = array_of_numbers(np.where(after == TOMBSTONE_ROW, before, after))
+    return pc.if_else(addresses.is_valid(), moved, addresses) if addresses.null_count else moved
 
 
 def remap_address_trees(sets: pa.Array, moves: RowAddressMap, path: str) -> pa.Array:
@@ -72,15 +69,19 @@ def remap_address_tree(rows: bytes | memoryview, moves: RowAddressMap, path: str
     """Return one set of addresses in the form of `row_address_tree`, without those of deleted rows."""
     listed: dict[int, BitMap] = {}
     whole: dict[int, BitMap | None] = {}
-    num_rows = {each.fragment_id: each.physical_rows for group in moves.groups for each in group.old}
     for fragment_id, offsets in decode_address_tree(rows, path, "rows").items():
-        if offsets is not None:
-            listed[fragment_id] = offsets
-        elif fragment_id in num_rows:
-            listed[fragment_id] = BitMap(range(num_rows[fragment_id]))
+        listed_rows = _all_rows(fragment_id, moves) if offsets is None else offsets
+        if listed_rows is not None:
+            listed[fragment_id] = listed_rows
         elif moves.fragments is None or fragment_id in moves.fragments:
             whole[fragment_id] = None
     return encode_address_tree(whole | _moved_rows(listed, moves, path))
+
+
+def _all_rows(fragment_id: int, moves: RowAddressMap) -> BitMap | None:
+    """Return all rows of a fragment that was rewritten; None for any other fragment."""
+    old = (each for group in moves.groups for each in group.old if each.fragment_id == fragment_id)
+    return next((BitMap(range(each.physical_rows)) for each in old), None)
 
 
 def _moved_rows(rows: Mapping[int, BitMap], moves: RowAddressMap, path: str) -> dict[int, BitMap]:
