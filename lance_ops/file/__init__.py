@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lance_ops.file.alike_files import WHOLE_FILE_BYTES, AlikeFiles
     from lance_ops.file.arrow_values import copy_array, reorder
     from lance_ops.file.blob_sidecar import SidecarWriter, verified_sidecar
-    from lance_ops.file.checksums import checksum_report, read_verified
+    from lance_ops.file.checksums import checksum_report, copy_verified, read_verified
     from lance_ops.file.copied_columns import columns_to_append, columns_to_copy, stores_field_alike
     from lance_ops.file.file_session import LanceFileSession, ListResult
     from lance_ops.file.open_file import DescribedFile
@@ -80,6 +80,7 @@ __all__ = [
     "columns_to_append",
     "columns_to_copy",
     "copy_array",
+    "copy_verified",
     "page_budget",
     "read_files_together",
     "read_verified",
@@ -120,6 +121,7 @@ _MODULES = {
     "WrittenFile": "writer",
     "can_read_together": "several_files",
     "checksum_report": "checksums",
+    "copy_verified": "checksums",
     "columns_to_append": "copied_columns",
     "columns_to_copy": "copied_columns",
     "copy_array": "arrow_values",

@@ -14,7 +14,7 @@ from lance_ops.committers import open_root
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.file_names import DELETIONS_DIR
 from lance_ops.core.records import dataclass
-from lance_ops.file import read_verified
+from lance_ops.file import copy_verified
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.store import Store
 from lance_ops.table import check_deletion_file
@@ -89,9 +89,4 @@ def _copy(source: ObjectLocation, target: Store, path: str) -> int:
         check_deletion_file(path, data, source.uri)
         target.put(path, data)
         return len(data)
-    size = 0
-    with target.open_writer(path) as writer:
-        for part in read_verified(source.store, source.path, must_be_lance=path.endswith(".lance")):
-            writer.write(part)
-            size += len(part)
-    return size
+    return copy_verified(source.store, source.path, target, path, must_be_lance=path.endswith(".lance"))

@@ -90,11 +90,11 @@ def test_a_failed_deep_clone_leaves_no_files(
 ) -> None:
     original, opened = LocalStore.open_writer, []
 
-    def failing(self: LocalStore, path: str) -> Any:
+    def failing(self: LocalStore, path: str, **options: Any) -> Any:
         opened.append(path)
         if len(opened) == 3:
             raise StoreError("the disk is full")
-        return original(self, path)
+        return original(self, path, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(LocalStore, "open_writer", failing)

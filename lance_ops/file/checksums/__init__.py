@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lance_ops.file.checksums.block_checks import BlockChecks
     from lance_ops.file.checksums.block_table import BLOCK_BYTES, Blocks, BlockTable, find_table
     from lance_ops.file.checksums.checksum_writer import ChecksumWriter
-    from lance_ops.file.checksums.comparison import checksum_report, read_verified
+    from lance_ops.file.checksums.comparison import checksum_report, copy_verified, read_verified
 
 __all__ = [
     "BLOCK_BYTES",
@@ -19,6 +19,7 @@ __all__ = [
     "Blocks",
     "ChecksumWriter",
     "checksum_report",
+    "copy_verified",
     "find_table",
     "read_verified",
 ]
@@ -30,6 +31,7 @@ _MODULES = {
     "Blocks": "block_table",
     "ChecksumWriter": "checksum_writer",
     "checksum_report": "comparison",
+    "copy_verified": "comparison",
     "find_table": "block_table",
     "read_verified": "comparison",
 }

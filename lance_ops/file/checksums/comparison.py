@@ -20,7 +20,7 @@ from lance_ops.file.checksums.block_table import (
 from lance_ops.store import Store, merge_touching
 from lance_ops.wire import MAGIC, ChecksumReport, digest_of_buffer
 
-__all__ = ["checksum_report", "read_verified"]
+__all__ = ["checksum_report", "copy_verified", "read_verified"]
 
 _TAIL_BYTES = 64 << 10
 _BLOCKS_AT_ONCE = 128
@@ -44,6 +44,21 @@ def checksum_report(store: Store, path: str, size_bytes: int | None = None) -> C
     if table is None:
         return ChecksumReport(False)
     return _compare(file, table)
+
+
+def copy_verified(
+    source: Store, path: str, target: Store, target_path: str, *, must_be_lance: bool = False, durable: bool = True
+) -> int:
+    """Copy a file, perhaps to another store, and return its size in bytes; `durable` is as for `Store.put`.
+
+    Raises as `read_verified` does, and then writes nothing.
+    """
+    size = 0
+    with target.open_writer(target_path, durable=durable) as writer:
+        for part in read_verified(source, path, must_be_lance=must_be_lance):
+            writer.write(part)
+            size += len(part)
+    return size
 
 
 def read_verified(store: Store, path: str, *, must_be_lance: bool = False) -> Iterator[pa.Buffer]:

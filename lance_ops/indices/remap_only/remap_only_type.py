@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature
 from lance_ops.core.records import dataclass
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import FileReader, FileWriter, read_verified
+from lance_ops.file import FileReader, FileWriter, copy_verified
 from lance_ops.indices.remap_only.remapped_addresses import Remap, remap_address_tree
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
@@ -106,11 +106,7 @@ class RemapOnlyType:
 
 
 def _copied(store: Store, file: IndexFile, store_out: Store) -> IndexFile:
-    size = 0
-    with store_out.open_writer(file.path, durable=False) as sink:
-        for part in read_verified(store, file.path):
-            sink.write(part)
-            size += len(part)
+    size = copy_verified(store, file.path, store_out, file.path, durable=False)
     if size != file.size_bytes:
         raise CorruptFile(store.uri_of(file.path), "size", f"{size} bytes, and the manifest says {file.size_bytes}")
     return IndexFile(file.path, size)
