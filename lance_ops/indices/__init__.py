@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         claimed_fragments,
     )
     from lance_ops.indices.distributed import DistributedIndexType, MergeShare, PartialIndex
-    from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
+    from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, most_run_bytes, sort_rows
     from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
     from lance_ops.indices.registry import (
         ALL_INDEX_TYPES,
@@ -69,6 +69,7 @@ __all__ = [
     "is_sortable",
     "keys_of",
     "load_index",
+    "most_run_bytes",
     "nested_keys",
     "remap_only_type_of",
     "sort_rows",
@@ -102,6 +103,7 @@ _MODULES = {
     "is_sortable": "sort_keys",
     "keys_of": "sort_keys:sort_keys",
     "load_index": "registry",
+    "most_run_bytes": "external_sort",
     "nested_keys": "nested_sort_keys",
     "sort_rows": "external_sort",
 }

@@ -17,14 +17,14 @@ import pyarrow as pa
 from lance_ops.indices.row_order import FIRST_COLUMN, RowOrder
 from lance_ops.indices.sorted_merge import merge_sorted
 
-__all__ = ["DEFAULT_SORT_BYTES", "sort_rows"]
+__all__ = ["DEFAULT_SORT_BYTES", "most_run_bytes", "sort_rows"]
 
 DEFAULT_SORT_BYTES = 512 << 20
 
 FAN_IN = 64
 
 _LEAST_ROW_BYTES = 12
-"""The fewest bytes that a row counts for. To sort a short row takes more memory than the row itself."""
+"""A row counts as at least this many bytes, because sorting a short row takes more memory than the row."""
 
 _LONGEST_RUN_BYTES = 1 << 30
 """An array of text with 32-bit offsets holds at most twice as many bytes."""
@@ -40,7 +40,7 @@ def sort_rows(
     """
     # While a run is sorted, memory holds the run before it, the run, its keys, and some 24 bytes a row that sort them,
     # with 24 more and a copy of the keys for each further column, of rows that tie. Then it holds the run twice.
-    runs = map(order.sort, _gather(batches, min(sort_bytes // 5, _LONGEST_RUN_BYTES)))
+    runs = map(order.sort, _gather(batches, most_run_bytes(sort_bytes)))
     first, second = next(runs, None), next(runs, None)
     if second is None:
         yield iter([] if first is None else [first])
@@ -80,6 +80,11 @@ class _Spill:
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number)
         path.unlink()
+
+
+def most_run_bytes(sort_bytes: int) -> int:
+    """Return how many bytes of rows a sort takes at once in `sort_bytes` of memory: it needs several times as much."""
+    return min(sort_bytes // 5, _LONGEST_RUN_BYTES)
 
 
 def _gather(batches: Iterable[pa.RecordBatch], run_bytes: int) -> Iterator[pa.RecordBatch]:

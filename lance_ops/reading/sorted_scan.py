@@ -94,8 +94,7 @@ def _first_rows(
     last: int,
     sort_bytes: int,
 ) -> Iterator[pa.Table]:
-    most_bytes = sort_bytes // 5  # a sort takes several times the memory of its rows
-    addresses = _first_addresses(snapshot, request, order, columns, last, most_bytes)
+    addresses = _first_addresses(snapshot, request, order, columns, last, indices.most_run_bytes(sort_bytes))
     if addresses is None:
         yield from _all_rows(snapshot, request, order, columns, sort_bytes)
         return
