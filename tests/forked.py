@@ -1,4 +1,4 @@
-"""Run a function in a forked child, and fail if the child does not end."""
+"""Run a function in a forked child, perhaps while another thread holds a lock, and fail if the child does not end."""
 
 from __future__ import annotations
 
@@ -7,16 +7,38 @@ import os
 import pickle
 import select
 import signal
+import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
-__all__ = ["run_in_child"]
+__all__ = ["held_by_a_thread", "run_in_child"]
 
 T = TypeVar("T")
 
 _SECONDS = 200
 """How long a child may take; tests end after 300 seconds."""
+
+
+@contextmanager
+def held_by_a_thread(lock: AbstractContextManager[object], seconds: float) -> Iterator[None]:
+    """Let another thread hold a lock for some time from the block's start; the block ends when the thread has ended."""
+    held = threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            time.sleep(seconds)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(60)
+    try:
+        yield
+    finally:
+        holder.join()
 
 
 def run_in_child(function: Callable[[], T]) -> T:

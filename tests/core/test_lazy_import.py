@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 from lance_ops.core import lazy_import
 from lance_ops.core.lazy_import import collector_paused, import_on_first_use, load_module
-from tests.forked import run_in_child
+from tests.forked import held_by_a_thread, run_in_child
 
 _MODULE = """
 import gc
@@ -142,19 +141,10 @@ def test_a_child_imports_what_another_thread_was_importing_when_it_was_forked(pa
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_takes_a_lock_that_another_thread_held_when_it_was_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    lock, held = threading.RLock(), threading.Event()
+    lock = threading.RLock()
     monkeypatch.setattr(lazy_import._FORKS, "locks", [*lazy_import._FORKS.locks, lock])
-
-    def hold() -> None:
-        with lock:
-            held.set()
-            time.sleep(0.2)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert held.wait(60)
-    assert run_in_child(lambda: lock.acquire(timeout=10))
-    holder.join()
+    with held_by_a_thread(lock, 0.2):
+        assert run_in_child(lambda: lock.acquire(timeout=10))
     assert lock.acquire(timeout=10)
     lock.release()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import Any
 
 import numba
@@ -13,7 +11,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 import lance_ops.kernels.compile.decorators  # noqa: F401 # it lets forks wait for compilations
 from lance_ops.core.ndarrays import Int64Array
-from tests.forked import run_in_child
+from tests.forked import held_by_a_thread, run_in_child
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the test forks while a thread runs
 
@@ -29,15 +27,5 @@ total_of: Any = numba.njit(_total_of)  # `kernel` takes only functions of the ro
 
 
 def test_a_child_that_was_forked_during_a_compilation_compiles_a_kernel() -> None:
-    compiling = threading.Event()
-
-    def compile_for_a_while() -> None:
-        with global_compiler_lock:
-            compiling.set()
-            time.sleep(0.5)
-
-    thread = threading.Thread(target=compile_for_a_while)
-    thread.start()
-    assert compiling.wait(60)
-    assert run_in_child(lambda: int(total_of(np.arange(5)))) == 10
-    thread.join()
+    with held_by_a_thread(global_compiler_lock, 0.5):
+        assert run_in_child(lambda: int(total_of(np.arange(5)))) == 10
