@@ -1,4 +1,4 @@
-"""A folder in memory for the files of a run of tests, if the machine has room for it.
+"""Make a folder in memory for the files of a test run, if the machine has room for it.
 
 Most tests write small files and sync them, so a disk makes them wait. Tests of disks ask for `on_disk`.
 """

@@ -146,7 +146,7 @@ class _Pause:
 
 
 def held_by_forks(lock: AbstractContextManager[object]) -> None:
-    """Let every fork take a reentrant lock before and release it after, so that no other thread holds it in the child.
+    """Make every fork take a reentrant lock first and release it afterwards: so no other thread holds it in the child.
 
     A thread that holds the lock must not wait for the forking thread.
     """
@@ -163,7 +163,7 @@ class _Forks:
         self._held = ExitStack()
         """What the fork under way has taken."""
         self._imports: Counter[int] = Counter()
-        """How many imports each thread has under way."""
+        """The number of imports that each thread has begun and not ended."""
         self._changed = threading.Condition()  # its lock is reentrant, because a finalizer may import meanwhile
 
     def begin_import(self) -> None:

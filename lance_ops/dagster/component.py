@@ -46,7 +46,7 @@ class NamedComponent(dg.Component, Generic[C]):
         self.path = path
 
     def check_name(self, context: dg.ComponentLoadContext) -> None:
-        """Raise `ConfigError` if a declaration before this one gives jobs the same names."""
+        """Raise `ConfigError` if an earlier declaration gives its jobs the same names."""
         own = DatasetNames(self.config.name)
         named: Any = (
             NamedComponent  # the signature refuses an abstract class, with which Dagster only calls `isinstance`

@@ -1,9 +1,9 @@
 """Answer a scan in the order of given columns, in bounded memory.
 
 If the limit and the offset are small, a scan of the sort columns alone finds the first rows. It holds those rows and
-about as many candidates; a take then reads the other columns. If they are not small, or the kept keys exceed a fifth of
-a budget, all rows are sorted whole, through the local disk if they exceed the budget. Either way ties keep the order of
-an unsorted scan.
+about as many candidates; a take then reads the other columns. If the limit or the offset is large, or the kept keys
+exceed a fifth of a budget, all rows are sorted whole, through the local disk if they exceed the budget. Either way ties
+keep the order of an unsorted scan.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _REMEDY = "remove the file, and its results are computed again"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Results by key, in the file at `path`, which is created when first needed. Several threads may use it.
+    """Results by key, stored in the file at `path`. The first use creates the file. Several threads may use it.
 
     Raises `CorruptFile` for a file that is no checkpoint or is damaged, and `StoreError` for one that cannot be opened,
     read or written.

@@ -2,9 +2,9 @@
 
 Files and folders whose names start with `_` or `.` are ignored, as in Spark, and so are `lost+found` at the top and the
 files of Lance tables: a table beneath its own landing folder would otherwise be ingested into itself. A batch is ready
-when all its files are ready: old enough, or, if a marker is configured, in a folder that holds the marker. What a file
-of 0 bytes is, the declaration says: still being written, refused by its run, or ignored. A batch waits, too, while a
-file of it is set aside, or a folder that may hold one.
+when all its files are ready: old enough, or, if a marker is configured, in a folder that holds the marker. The
+declaration says whether a file of 0 bytes is still being written, is refused by its run, or is ignored. A batch also
+waits while one of its files is set aside, or a folder that may hold one.
 """
 
 from __future__ import annotations

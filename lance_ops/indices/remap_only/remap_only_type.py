@@ -36,7 +36,7 @@ class AddressColumn:
 
 @dataclass(frozen=True)
 class RemapOnlyType:
-    """An index type, known by the name of its details message.
+    """An index type. The name of its details message identifies it.
 
     `address_columns` maps a pattern of file names to the column with addresses. `copied` is the pattern of the files
     without addresses. A pattern is a regular expression that matches the whole name. A type without address columns
@@ -83,7 +83,7 @@ class RemapOnlyType:
         be. Raises as `checked_files` does, and `CorruptFile`.
         """
         files = self.checked_files(store, metadata)
-        # Sets lose the rows of fragments that the segment does not cover. Where entries stay, so do these.
+        # A remap removes from sets the rows of fragments that the segment does not cover. Single addresses all stay.
         mapped = moves if self.keeps_entries_of_deleted_rows else moves.within(metadata.fragment_bitmap)
         written: list[IndexFile] = []
         try:
