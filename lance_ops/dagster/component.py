@@ -22,7 +22,9 @@ from pydantic import BaseModel
 
 from lance_ops.core.errors import ConfigError
 from lance_ops.dagster.declaration import (
+    ONE_TABLE,
     ComponentAttributes,
+    DatasetConfig,
     DatasetNames,
     declaration_file,
     load_attributes,
@@ -38,15 +40,18 @@ C = TypeVar("C", bound=ComponentAttributes | FleetConfig)
 
 
 class NamedComponent(dg.Component, Generic[C]):
-    """A dataset or a fleet. Its assets and jobs take its name, so a project may declare each name once."""
+    """A dataset or a fleet. Its assets and jobs take its name, so a project may declare each name once.
+
+    It may declare each table once, too.
+    """
 
     def __init__(self, config: C, path: Path | None = None) -> None:
         """Take a declaration, and the file that has it if it is not Python."""
         self.config = config
         self.path = path
 
-    def check_name(self, context: dg.ComponentLoadContext) -> None:
-        """Raise `ConfigError` if an earlier declaration gives its jobs the same names."""
+    def check_is_only_one(self, context: dg.ComponentLoadContext) -> None:
+        """Raise `ConfigError` if an earlier declaration gives its jobs the same names, or has the same table."""
         own = DatasetNames(self.config.name)
         named: Any = (
             NamedComponent  # the signature refuses an abstract class, with which Dagster only calls `isinstance`
@@ -55,11 +60,16 @@ class NamedComponent(dg.Component, Generic[C]):
             if each is self:
                 return
             other = DatasetNames(each.config.name)
+            declared, before = (each.path or "Python" for each in (self, each))
             if other.identifier == own.identifier:
                 same = "is" if other == own else f"gives jobs the names of {other.name}, which is"
-                declared, before = (each.path or "Python" for each in (self, each))
                 raise ConfigError(
                     f"{declared}: attributes.name: {own.name} {same} already declared in {before}: choose another name"
+                )
+            dataset = self.config if isinstance(self.config, DatasetConfig) else None
+            if dataset and isinstance(each.config, DatasetConfig) and dataset.shares_table_with(each.config):
+                raise ConfigError(
+                    f"{declared}: attributes.uri: it is the table of {other.name} in {before}: {ONE_TABLE}"
                 )
 
 
@@ -89,5 +99,5 @@ class LanceDatasetComponent(NamedComponent[ComponentAttributes]):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared dataset, with its runner."""
-        self.check_name(context)
+        self.check_is_only_one(context)
         return build_definitions(self.config)

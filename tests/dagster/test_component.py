@@ -344,6 +344,7 @@ def test_dagster_finds_the_component_in_the_module_of_its_registry_entry() -> No
 
 
 DATASET = "type: lance_ops.dagster.LanceDatasetComponent\nattributes: {{name: {}, uri: /a.lance}}\n"
+SAME_TABLE = "type: lance_ops.dagster.LanceDatasetComponent\nattributes: {name: sales, uri: /a.lance/}\n"
 FLEET = "type: lance_ops.dagster.LanceFleetComponent\nattributes: {{name: {}, root: /lake}}\n"
 
 
@@ -362,3 +363,10 @@ def test_a_name_that_two_files_declare_is_refused_with_both(
 ) -> None:
     one, other = (project.declare(f"{folder}/defs.yaml", text) for folder, text in (("a", first), ("b", second)))
     assert f"{other}: attributes.name: {problem} {one}" in project.refusal()
+
+
+def test_a_table_that_two_files_declare_is_refused_with_both(project: Project) -> None:
+    """Each would take the batches that the other ingested under the same keys for its own."""
+    one = project.declare("a/defs.yaml", DATASET.format("orders"))
+    other = project.declare("b/defs.yaml", SAME_TABLE)
+    assert f"{other}: attributes.uri: it is the table of orders in {one}: declare a table once" in project.refusal()

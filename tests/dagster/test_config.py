@@ -197,12 +197,15 @@ def test_a_folder_instead_of_a_declaration_is_told_with_the_file_to_give(tmp_pat
     assert "there is no such file: give the YAML" in absent.stderr and "Errno" not in absent.stderr
 
 
-def test_a_folder_is_read_in_order_and_a_duplicate_name_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, "name: b\nuri: x", "1.yaml")
+def test_a_folder_is_read_in_order_and_a_name_or_a_table_is_declared_once(tmp_path: Path) -> None:
+    write(tmp_path, "name: b\nuri: s3+ddb://x/b?ddbTableName=t", "1.yaml")
     write(tmp_path, "name: a\nuri: x", "2.yaml")
     assert [config.name for config in load_datasets(tmp_path)] == ["b", "a"]
     write(tmp_path, "name: b\nuri: y", "3.yaml")
     with pytest.raises(ConfigError, match=r"3\.yaml: name: b is already declared in .*1\.yaml"):
+        load_datasets(tmp_path)
+    write(tmp_path, "name: c\nuri: s3://x/b/", "3.yaml")
+    with pytest.raises(ConfigError, match=r"3\.yaml: uri: it is the table of b in .*1\.yaml: declare a table once"):
         load_datasets(tmp_path)
 
 

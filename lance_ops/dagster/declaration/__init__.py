@@ -3,6 +3,7 @@
 from lance_ops.dagster.declaration.attributes import COMPONENT_TYPE, ComponentAttributes
 from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.config_files import (
+    ONE_TABLE,
     declaration_file,
     load_attributes,
     load_dataset,
@@ -36,6 +37,7 @@ from lance_ops.dagster.declaration.write_options import WriteOptions
 
 __all__ = [
     "COMPONENT_TYPE",
+    "ONE_TABLE",
     "AlertChannel",
     "AlertChannels",
     "AlertEvent",

@@ -12,7 +12,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from lance_ops.committers import with_prefixes
+from lance_ops.committers import files_uri, with_prefixes
 from lance_ops.core.errors import ConfigError, InvalidInput
 from lance_ops.dagster.declaration.declared_model import OptionalSection, Options
 from lance_ops.dagster.declaration.environment import expand, expand_all, expand_location
@@ -92,6 +92,10 @@ class DatasetConfig(ShownAssets):
         options = expand_all(self.storage_options, f"{self.name}: storage_options", environment)
         bases = [expand(base, f"{self.name}: allowed_bases", environment) for base in self.allowed_bases]
         return StoreLocation(expand_location(self.uri, f"{self.name}: uri", environment), with_prefixes(options, bases))
+
+    def shares_table_with(self, other: DatasetConfig) -> bool:
+        """Return whether both `uri`, as they are written, name one table."""
+        return files_uri(self.uri).rstrip("/") == files_uri(other.uri).rstrip("/")
 
     def landing(self) -> RawFiles:
         """Return the declaration of the landing folder; raise `ConfigError` if the dataset declares none."""

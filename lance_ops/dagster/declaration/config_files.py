@@ -19,25 +19,37 @@ from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.declaration.declared_model import DeclaredModel
 from lance_ops.dagster.declaration.documents import check_keys_are_unique, parse_document, read_document
 
-__all__ = ["Render", "declaration_file", "load_attributes", "load_dataset", "load_datasets", "load_declaration"]
+__all__ = [
+    "ONE_TABLE",
+    "Render",
+    "declaration_file",
+    "load_attributes",
+    "load_dataset",
+    "load_datasets",
+    "load_declaration",
+]
 
 Declared = TypeVar("Declared", bound=DeclaredModel)
+
+ONE_TABLE = "declare a table once, because its history records the batches of all by key"
+"""Why no two datasets may have one `uri`."""
 
 Render = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns nested values with every text rendered as a template."""
 
 
 def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
-    """Read every `*.yaml` in `folder`, sorted by file name; raise `ConfigError` if two declare the same name."""
-    declared: dict[str, Path] = {}
-    configs = []
+    """Read every `*.yaml` in `folder`, sorted by file name; raise `ConfigError` if two declare one name or table."""
+    declared: dict[Path, DatasetConfig] = {}
     for path in sorted(folder.glob("*.yaml")):
         config = load_dataset(path)
-        if config.name in declared:
-            raise ConfigError(f"{path}: name: {config.name} is already declared in {declared[config.name]}")
-        declared[config.name] = path
-        configs.append(config)
-    return tuple(configs)
+        for before, other in declared.items():
+            if config.name == other.name:
+                raise ConfigError(f"{path}: name: {config.name} is already declared in {before}")
+            if config.shares_table_with(other):
+                raise ConfigError(f"{path}: uri: it is the table of {other.name} in {before}: {ONE_TABLE}")
+        declared[path] = config
+    return tuple(declared.values())
 
 
 def load_dataset(path: Path) -> DatasetConfig:
