@@ -32,6 +32,14 @@ def test_results_come_in_the_order_of_the_items(workers: int) -> None:
     assert list(squares(workers)) == [number * number for number in range(COUNT)]
 
 
+@pytest.mark.parametrize(("num_items", "uses_threads"), [(0, False), (1, False), (2, True)])
+def test_a_single_item_needs_no_thread(num_items: int, uses_threads: bool) -> None:
+    here = threading.get_ident()
+    threads = [*map_ordered(lambda _: threading.get_ident(), range(num_items), 3, 4)]
+    assert len(threads) == num_items
+    assert (here not in threads) if uses_threads else {*threads} <= {here}
+
+
 def test_a_closed_iterator_computes_no_more_than_it_was_to_read_ahead() -> None:
     started: list[int] = []
     results = squares(2, ahead=3, started=started)

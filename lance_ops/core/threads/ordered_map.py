@@ -24,7 +24,8 @@ def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ah
     Closing the iterator cancels the calls that have not started, so a scan that stops at its `limit` waits only for the
     calls in progress.
 
-    The threads run in the context of the caller, whose context variables they see.
+    The threads run in the context of the caller, whose context variables they see. A single item needs no thread: the
+    caller computes its result when it asks for it.
 
     A forked child may take the iterator over, and so may its parent: each yields all results that it has not yielded
     yet. The threads exist only in the parent, so the child calls the function itself, also for results in progress.
@@ -34,6 +35,11 @@ def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ah
         return
     process = os.getpid()
     waiting = iter(items)
+    first_two = [*islice(waiting, 2)]
+    if len(first_two) < 2:
+        yield from map(function, first_two)
+        return
+    waiting = chain(first_two, waiting)
     pool = ThreadPool(workers, thread_name_prefix="lance-ops-scan")
     running: deque[tuple[T, Future[R]]] = deque()
     try:
