@@ -30,7 +30,6 @@ from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, Blocks, ScanRequest
 from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows import offsets_in
 
 __all__ = ["JOINED_BYTES", "BlockJoiner", "JoinedRows"]
 
@@ -239,13 +238,13 @@ def _chosen(blocks: Sequence[Block], firsts: Sequence[int]) -> Uint64Array | Non
 def _live_mask(snapshot: Snapshot, fragments: Sequence[Fragment], firsts: Sequence[int]) -> BoolArray | None:
     """Return a mask of the live rows of whole fragments that are laid end to end; None if all are live."""
     snapshot.read_short_deletion_vectors(fragments)
-    live: BoolArray | None = None
-    for fragment, first in zip(fragments, firsts, strict=False):
-        deleted = snapshot.deletion_vector(fragment)
-        if deleted:
-            if live is None:
-                live = np.ones(firsts[-1], np.bool_)
-            live[offsets_in(deleted) + first] = False
+    deleted = [snapshot.deletion_vector(fragment) for fragment in fragments]
+    counts = [len(each) for each in deleted]
+    if not any(counts):
+        return None
+    offsets = np.frombuffer(b"".join([each.to_array() for each in deleted]), np.uint32)
+    live = np.ones(firsts[-1], np.bool_)
+    live[offsets + np.repeat(firsts[:-1], counts)] = False
     return live
 
 

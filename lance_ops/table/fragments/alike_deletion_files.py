@@ -9,16 +9,15 @@ digest are those of that file, and its digest is right.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.table.fragments.deletion_file import DeletionFile, DeletionFileType, decode_deletion_vector
 from lance_ops.table.fragments.ipc_batches import ipc_footer_position, read_batches
-from lance_ops.table.rows import bitmap_of
 from lance_ops.wire import DIGEST_BLOCK_BYTES, digest_of, has_digest_block
 
 __all__ = ["decode_deletion_vectors"]
@@ -70,10 +69,10 @@ def _decode_as(pattern: _Pattern, file: DeletionFile, data: bytes, physical_rows
     block_at = digest_at + _DIGEST_BYTES - DIGEST_BLOCK_BYTES
     if stated != digest_of(data[:block_at], tail):
         return None
-    offsets = np.frombuffer(data, "<u4", count, len(head))
-    if not (offsets[1:] > offsets[:-1]).all() or (physical_rows and offsets[-1] >= physical_rows):
-        return None
-    return bitmap_of(offsets)
+    offsets = array("I", data[len(head) : len(head) + _OFFSET_BYTES * count])
+    vector = BitMap(offsets)
+    is_ascending = vector.to_array() == offsets
+    return vector if is_ascending and not (physical_rows and offsets[-1] >= physical_rows) else None
 
 
 def _pattern_of(file: DeletionFile, data: bytes) -> _Pattern | None:
