@@ -1,5 +1,6 @@
 import os
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,21 @@ from pyroaring import FrozenBitMap
 
 import lance_ops
 from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
-from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.errors import (
+    IncompatibleTransaction,
+    InvalidInput,
+    RetryableConflict,
+    TooManyConcurrentWriters,
+    UnsupportedFeature,
+)
 from lance_ops.maintenance.compaction import compact_files, rewriting
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, RewriteTask, plan_compaction
 from lance_ops.maintenance.compaction.rewriting import RewriteOutcome, commit_rewrites, discard_rewrite, execute_rewrite
 from lance_ops.reading.filters import bind_filter
 from lance_ops.runners import InThreads
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
-from lance_ops.transactions import CreateIndex
+from lance_ops.transactions import CreateIndex, Operation, Rewrite
 from lance_ops.writing.commit import commit_operation
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -221,6 +229,32 @@ def test_a_new_index_over_part_of_a_rewritten_group_is_a_retryable_conflict(make
     with pytest.raises(RetryableConflict, match="now covers only a part"):
         commit_rewrites(early, rewrites)
     assert compact_files(early)[0].num_rows == 40
+
+
+def test_a_compaction_ends_beside_a_writer_that_always_builds_the_index_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    attempts: list[int] = []
+
+    def commit_too_late(snapshot: Snapshot, operation: Operation, **options: Any) -> Snapshot:
+        if isinstance(operation, Rewrite):
+            attempts.append(snapshot.version)
+            lance_ops.dataset(dataset.uri).create_scalar_index("key", "BTREE")
+        return commit_operation(snapshot, operation, **options)
+
+    monkeypatch.setattr(rewriting, "commit_operation", commit_too_late)
+    with pytest.raises(TooManyConcurrentWriters, match="a segment of an index was remapped or removed"):
+        compact_files(dataset.snapshot, conflict_retries=1)
+    assert sorted(Counter(attempts).values()) == [rewriting._REMAPS] * 2
+    assert len(list((Path(dataset.uri) / "data").iterdir())) == 5
+    folders = {path.name for path in (Path(dataset.uri) / "_indices").iterdir()}
+    versions = lance_ops.dataset(dataset.uri).versions()
+    assert folders == {str(index.uuid) for each in versions for index in indices_of(dataset.uri, each["version"])}
+    monkeypatch.undo()
+    compact_files(dataset.snapshot)
+    assert_indexed(dataset.uri, num_rows=100, num_fragments=1)
 
 
 def indices_of(uri: str, version: int) -> tuple[IndexMetadata, ...]:

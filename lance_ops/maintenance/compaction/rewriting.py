@@ -47,6 +47,9 @@ __all__ = [
 _GATHERED_BYTES = 32 << 20
 _LOST_RACES = 1000
 """Attempts of a commit. A lost race costs little compared with the rewrite, so the commit's timeout ends it first."""
+_REMAPS = 10
+"""Attempts to remap the indices before they change again. Each is compared with all versions since the plan, so each
+takes longer than the one before it, and clean-up keeps these versions meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -198,9 +201,10 @@ def _commit_beside_indices(
 ) -> Snapshot:
     """Commit the groups after all files; after a conflict with a change of the indices, remap the present ones.
 
-    No commit is under way while indices are remapped, so all files are deleted if that is interrupted.
+    No commit is under way while indices are remapped, so all files are deleted if that is interrupted. Raises the last
+    conflict if the indices change again and again.
     """
-    while True:
+    for remaps_left in reversed(range(_REMAPS)):
         with pending.abandoned_on_failure(), remap.abandoned_on_failure():
             operation = Rewrite(groups, remap.remap(newest))
         try:
@@ -210,8 +214,9 @@ def _commit_beside_indices(
             )
         except RetryableConflict:
             newest = snapshot.latest()
-            if remap.covers(newest):
+            if not remaps_left or remap.covers(newest):
                 raise
+    raise AssertionError("the loop returns or raises")
 
 
 def _moved(rewrites: Sequence[RewriteOutcome], first_id: int) -> MovedRows:
