@@ -81,3 +81,21 @@ def test_what_pins_keep() -> None:
     assert [version for version in range(1, 12) if version in found] == [3, 5, 6, 7, 8, 9, 10, 11]
     assert [found.pin_of(version).rpartition("-")[2] for version in (3, 5, 6, 7, 9)] == ["a", "b", "b", "c", "d"]
     assert 4 not in PinnedVersions.by(paths[:1]) and 1 not in PinnedVersions.by([])
+
+
+def test_an_explanation_tells_pinned_versions_from_tagged_ones(make: Make) -> None:
+    dataset = make(num_fragments=9)
+    dataset.tags.create("kept", 4)
+    with pinned(lance_ops.dataset(dataset.uri, 2).snapshot):
+        explained = dataset.explain_cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    tag, pin = explained.warnings
+    assert tag == "version 4 is old but tagged: kept"
+    assert pin == (
+        "old versions that running work depends on are kept: 2; work that was killed keeps them until 7 days after it "
+        "began"
+    )
+    with pinned_with_later(lance_ops.dataset(dataset.uri, 2).snapshot):
+        explained = dataset.explain_cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    assert explained.warnings[0] == tag
+    assert "are kept: 2, 3, 5, 6, 7 and 1 more; work that was killed" in explained.warnings[1]
+    assert explained.old_versions == (1,)

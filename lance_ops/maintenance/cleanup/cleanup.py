@@ -12,7 +12,7 @@ that they need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,7 +30,7 @@ from lance_ops.maintenance.cleanup.version_removal import (
     check_same_dataset,
     remove_old_versions,
 )
-from lance_ops.refs import announced_removal, branch_of, branch_remains, list_branches, reference_store
+from lance_ops.refs import UNVERIFIED_AGE, announced_removal, branch_of, branch_remains, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo
 from lance_ops.transactions import read_manifest
@@ -50,6 +50,7 @@ __all__ = [
 DEFAULT_MAX_FILES = 1000
 
 _DELETES_AT_ONCE = 16
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def explain_with_bounds(
     paths = [info.path for info in (*plan.manifests, *plan.files)]
     warnings = (
         *(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags),
+        *_warnings_of_pins(plan.kept_for_pins),
         *(
             f"version {version} is tagged or pinned, but missing: no file is removed"
             for version in plan.missing_versions
@@ -141,6 +143,16 @@ def explain_with_bounds(
         old_versions=tuple(sorted(plan.old_versions)),
     )
     return explanation, CleanupBounds(frozenset(plan.old_versions), plan.planned_at)
+
+
+def _warnings_of_pins(versions: Sequence[int]) -> Iterator[str]:
+    if versions:
+        more = len(versions) - _MOST_NAMED
+        named = ", ".join(map(str, versions[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+        yield (
+            f"old versions that running work depends on are kept: {named}; work that was killed keeps them until "
+            f"{UNVERIFIED_AGE.days} days after it began"
+        )
 
 
 def execute(snapshot: Snapshot, plan: CleanupPlan, tasks: CleanupTasks | None = None) -> CleanupStats:

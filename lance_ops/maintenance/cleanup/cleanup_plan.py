@@ -87,6 +87,7 @@ class CleanupPlan:
     kept_versions: tuple[int, ...] = ()
     missing_versions: tuple[int, ...] = ()
     kept_for_tags: tuple[int, ...] = ()
+    kept_for_pins: tuple[int, ...] = ()
     data_files: tuple[ObjectInfo, ...] = ()
     deletion_files: tuple[ObjectInfo, ...] = ()
     index_files: tuple[ObjectInfo, ...] = ()
@@ -121,9 +122,9 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
     manifests = _listed(store, VERSIONS_DIR)
     versions = classify_versions(snapshot, options, now, _times_written(manifests), held, held.branch_starts, tasks)
     _check_exist(snapshot, options, versions.numbers)
-    tagged = [version for version in versions.old_but_tagged if version in held.tags]
+    tagged = sorted(version for version in versions.old_but_held if version in held.tags)
     if tagged and options.error_if_tagged_old_versions:
-        names = ", ".join(f"{held.tags[version]} (version {version})" for version in sorted(tagged))
+        names = ", ".join(f"{held.tags[version]} (version {version})" for version in tagged)
         raise InvalidInput(
             f"{snapshot.uri}: tagged versions are old enough to be removed: {names}; delete the tags, or keep these "
             "versions with error_if_tagged_old_versions=False"
@@ -152,9 +153,10 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions, tasks: CleanupTask
         options=options,
         planned_at=now,
         old_versions=tuple(versions.old[::-1]),
-        kept_versions=(*versions.recent, *versions.old_but_tagged),
+        kept_versions=(*versions.recent, *versions.old_but_held),
         missing_versions=tuple(sorted(missing)),
-        kept_for_tags=tuple(versions.old_but_tagged[::-1]),
+        kept_for_tags=tuple(tagged),
+        kept_for_pins=tuple(sorted(set(versions.old_but_held).difference(tagged))),
         data_files=data,
         deletion_files=deletions,
         index_files=indices,

@@ -35,21 +35,21 @@ class ClassifiedVersions:
     old_files: NamedFiles
     kept_files: NamedFiles
     old: list[int] = field(default_factory=list)
-    old_but_tagged: list[int] = field(default_factory=list)
+    old_but_held: list[int] = field(default_factory=list)
     recent: list[int] = field(default_factory=list)
     batch_events: list[BatchEvent] = field(default_factory=list)
 
     @property
     def numbers(self) -> set[int]:
         """The versions that were read."""
-        return {*self.old, *self.old_but_tagged, *self.recent}
+        return {*self.old, *self.old_but_held, *self.recent}
 
     def extend(self, older: ClassifiedVersions) -> None:
         """Add versions that are all older."""
         self.old_files.update(older.old_files)
         self.kept_files.update(older.kept_files)
         self.old.extend(older.old)
-        self.old_but_tagged.extend(older.old_but_tagged)
+        self.old_but_held.extend(older.old_but_held)
         self.recent.extend(older.recent)
         self.batch_events.extend(older.batch_events)
 
@@ -102,7 +102,7 @@ class ClassifyTask:
                 found.recent.append(past.version)
                 found.kept_files.add(past)
             elif past.version in self.held:
-                found.old_but_tagged.append(past.version)
+                found.old_but_held.append(past.version)
                 found.kept_files.add(past)
             else:
                 found.old.append(past.version)
