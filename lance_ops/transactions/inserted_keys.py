@@ -78,6 +78,13 @@ class InsertedKeys:
             message.bloom.probability = _PROBABILITY
         return message.SerializeToString(deterministic=True)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is certainly no key."""
+        if self.hashes is not None:
+            return not self.hashes
+        return self.bloom is not None and len(self.bloom) > 0 and not self.bloom.strip(b"\0")
+
     def may_share_a_key(self, other: InsertedKeys) -> bool:
         """Return whether both may have inserted the same key; true if the two cannot be compared."""
         if self.field_ids != other.field_ids:

@@ -203,6 +203,27 @@ def test_two_writers_that_insert_the_same_primary_key_insert_it_once(tmp_path: P
     assert lance.dataset(uri).to_table().to_pydict() == {"id": [1, 2], "v": ["old", order[1]]}
 
 
+@pytest.mark.parametrize("library", [lance_ops, lance], ids=["ours", "theirs"])
+@pytest.mark.parametrize("change", ["append", "update of the key", "merge by another column"])
+def test_a_merge_finds_the_primary_key_that_another_change_brought_meanwhile(
+    tmp_path: Path, library: Any, change: str
+) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), False, PRIMARY_KEY), pa.field("v", pa.string())])
+    uri = str(tmp_path / "t")
+    new = pa.table({"id": [7], "v": ["first"]}, schema=schema)
+    library.write_dataset(pa.table({"id": [1], "v": ["old"]}, schema=schema), uri)
+    merging, changing = library.dataset(uri), library.dataset(uri)
+    if change == "append":
+        changing.insert(new)
+    elif change == "update of the key":
+        changing.update({"id": "7"})
+    else:
+        upsert(changing.merge_insert("v")).execute(new)
+    upsert(merging.merge_insert("id")).execute(pa.table({"id": [7], "v": ["second"]}, schema=schema))
+    rows = library.dataset(uri).to_table().to_pylist()
+    assert [row["v"] for row in rows if row["id"] == 7] == ["second"]
+
+
 STRUCT = pa.struct([("x", pa.int64()), ("in", pa.struct([("y", pa.int64()), ("z", pa.string())]))])
 STRUCTS = [{"x": i, "in": {"y": i, "z": str(i)}} for i in range(3)] + [None]
 GIVEN: dict[str, list[Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from lance_ops.pb import transaction_pb2
@@ -14,6 +15,7 @@ from lance_ops.transactions import (
     Compatible,
     CreateIndex,
     Incompatible,
+    InsertedKeys,
     Operation,
     Rebase,
     Remap,
@@ -231,4 +233,14 @@ def test_concurrent_inserts_of_the_same_primary_key_conflict() -> None:
     assert isinstance(judge(inserting(1, 2), inserting(3)), Compatible)
     assert isinstance(judge(inserting(1, 2), inserting(2)), Retry)
     assert isinstance(judge(inserting(1), inserting(bloom=True)), Retry)
-    assert isinstance(judge(inserting(1), APPEND), Compatible)
+
+
+def test_rows_of_unknown_keys_conflict_with_the_insert_of_a_primary_key() -> None:
+    assert isinstance(judge(inserting(1), APPEND), Retry)
+    assert isinstance(judge(APPEND, inserting(1)), Compatible)
+    assert isinstance(judge(inserting(), APPEND), Compatible)
+    empty = InsertedKeys.from_hashes((0,), np.empty(0, np.uint64)).encode()
+    assert isinstance(judge(replace(inserting(), inserted_rows=empty), APPEND), Compatible)
+    assert isinstance(judge(inserting(1), Update(new_fragments=(new_fragment("i"),))), Retry)
+    assert isinstance(judge(inserting(1), update_columns(1, 0)), Retry)
+    assert isinstance(judge(inserting(1), update_columns(1, 5)), Compatible)

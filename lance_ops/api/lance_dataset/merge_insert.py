@@ -3,6 +3,10 @@
 A source row is matched if the table has a row with its key. The last `when_matched_…` clause decides what happens to
 the table's row. Null keys match nothing. If two source rows match one row that the merge would update or delete, the
 merge is refused. Source rows without a match are all inserted, duplicates too.
+
+If the key is the table's declared primary key (metadata `lance-schema:unenforced-primary-key` = `true` of its fields),
+a merge that inserts rows begins again when another writer has added rows or keys that it did not see. With any other
+key, two merges at once may both insert it.
 """
 
 from __future__ import annotations

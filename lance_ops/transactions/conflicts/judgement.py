@@ -190,8 +190,15 @@ def _an_index_needs_its_addresses_and_values(ours: Footprint, theirs: Footprint)
 
 
 def _a_primary_key_is_inserted_by_one_of_two(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    if ours.inserted_keys and theirs.inserted_keys and ours.inserted_keys.may_share_a_key(theirs.inserted_keys):
-        yield Retry("both may have inserted the same primary key")
+    if ours.inserted_keys is None or ours.inserted_keys.is_empty:
+        return
+    if theirs.inserted_keys is not None:
+        if ours.inserted_keys.may_share_a_key(theirs.inserted_keys):
+            yield Retry("both may have inserted the same primary key")
+        return
+    written = theirs.writes_values.values()
+    if theirs.adds_rows or not all(fields.isdisjoint(ours.inserted_keys.field_ids) for fields in written):
+        yield Retry("rows or keys were added that may have a primary key which ours inserts")
 
 
 def _rows_of_rewritten_fragments_are_remapped(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
