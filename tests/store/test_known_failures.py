@@ -57,6 +57,7 @@ def getting(store: FsspecStore) -> object:
         ),
         (403, "AccessDenied", "the credentials may not do this (AccessDenied): allow it to them, or use others"),
         (403, "RequestTimeTooSkewed", "this machine's clock differs from the store's (RequestTimeTooSkewed): synchron"),
+        (503, "SlowDown", "the store takes no more requests for now (SlowDown): send fewer at once, try again later"),
     ],
 )
 def test_an_answer_that_names_a_fault_is_told_with_its_remedy(
@@ -77,6 +78,13 @@ def test_a_write_that_the_store_refuses_is_told_so(store: FsspecStore, proxy: Lo
     proxy.refusal = refusal(403, "AccessDenied")
     with pytest.raises(WriteRefused, match="the credentials may not do this"):
         store.put("a", b"x")
+
+
+def test_a_write_that_a_busy_store_does_not_take_is_not_refused_for_good(store: FsspecStore, proxy: LossyProxy) -> None:
+    proxy.refusal = refusal(503, "SlowDown")
+    with pytest.raises(StoreError, match="the store takes no more requests for now") as caught:
+        store.put("a", b"x")
+    assert not isinstance(caught.value, WriteRefused), "a request before this one may have been carried out"
 
 
 def test_a_store_that_does_not_answer_is_told_apart_and_is_asked_again(store: FsspecStore, proxy: LossyProxy) -> None:

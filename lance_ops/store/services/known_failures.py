@@ -17,6 +17,10 @@ _TOKEN = f"the session token is no longer valid: set new credentials {_WHERE}"
 _RIGHTS = "the credentials may not do this: allow it to them, or use others"
 _BUCKET = "there is no such bucket: create it, or mend its name in the URI"
 _CLOCK = "this machine's clock differs from the store's: synchronise it (NTP)"
+_BUSY = (
+    "the store takes no more requests for now: send fewer at once, try again later, or give the client more time by "
+    "client_retry_timeout in storage_options"
+)
 _NO_KEYS = f"no credentials are found: set them {_WHERE}"
 _NO_ANSWER = "the store does not answer: see whether its endpoint is right, runs, and is reached from this machine"
 
@@ -25,8 +29,9 @@ _TOLD_BY_CODE: Mapping[str, str] = {
     **dict.fromkeys(("ExpiredToken", "InvalidToken", "TokenRefreshRequired"), _TOKEN),
     **dict.fromkeys(("AccessDenied", "AuthorizationFailure", "AuthorizationPermissionMismatch"), _RIGHTS),
     **dict.fromkeys(("NoSuchBucket", "ContainerNotFound"), _BUCKET),
-    "403": _RIGHTS,  # botocore's code for a refusal that has no body
+    "403": _RIGHTS,  # botocore's code for a refusal that has no body, as "503" below
     "RequestTimeTooSkewed": _CLOCK,
+    **dict.fromkeys(("SlowDown", "ServiceUnavailable", "ServerBusy", "503"), _BUSY),
 }
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _UNSENT = "HTTP error: "
