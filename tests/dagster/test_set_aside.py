@@ -49,6 +49,22 @@ def test_files_that_are_set_aside_are_named_and_the_others_are_ingested(deployme
     assert named[1] == "\\xff\\u{a}.parquet: set aside: its name is not UTF-8; rename it"
 
 
+def test_a_tick_logs_a_file_that_is_set_aside_until_the_check_tells_of_it(
+    deployment: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    land_hostile_names(deployment)
+
+    def logged() -> int:
+        deployment.tick()
+        return sum("set aside: " in line for line in "".join(capsys.readouterr()).splitlines())
+
+    assert [logged(), logged()] == [2, 2]
+    reported(deployment)
+    assert logged() == 0
+    (deployment.landing / "other.parquet").symlink_to("../shadow")
+    assert logged() == 1
+
+
 def test_a_folder_without_such_files_passes(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.tick()

@@ -21,6 +21,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.evaluations import CAUSES, causes_of_red, check_result_of
 from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.landing.landing import list_landing, shortened
+from lance_ops.dagster.landing.landing_entries import Landing
 from lance_ops.dagster.landing.outside_glob import OutsideGlob
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "evaluate_landing",
     "landing_evaluation",
     "newest_landing_evaluation",
+    "not_yet_recorded",
     "said_of_landing",
     "was_listed",
 ]
@@ -90,6 +92,24 @@ def newest_landing_evaluation(names: DatasetNames, instance: dg.DagsterInstance)
     """Return the newest recorded evaluation of the check; None if there is none."""
     recorded = newest_evaluation(instance, dg.AssetCheckKey(names.head, LANDING_CHECK))
     return None if recorded is None else recorded.evaluation
+
+
+def not_yet_recorded(names: DatasetNames, instance: dg.DagsterInstance, landing: Landing) -> list[str]:
+    """Return what is to say of a folder that was listed, and that the check's newest recorded evaluation does not say.
+
+    The log of a tick is a file that Dagster never removes, so a tick does not repeat what the check tells.
+    """
+    named, slow = shortened([file.sentence for file in landing.set_aside]), advice_on_slow_listing(landing.seconds)
+    if not named and slow is None:
+        return []
+    last = newest_landing_evaluation(names, instance)
+    recorded = last.metadata if last is not None else {}
+    files = recorded.get(_SET_ASIDE_FILES)
+    told = files.value if files is not None and isinstance(files.value, list) else []
+    return [
+        *(sentence for sentence in named if sentence not in told),
+        *([slow] if slow is not None and _SLOW not in recorded else []),
+    ]
 
 
 def advice_on_slow_listing(seconds: float, *, was_slow: bool = False) -> str | None:

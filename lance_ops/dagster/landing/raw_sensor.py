@@ -33,8 +33,8 @@ from lance_ops.dagster.landing.batch_runs import (
     running_batches,
     without_removed_batches,
 )
-from lance_ops.dagster.landing.landing import list_landing, shortened
-from lance_ops.dagster.landing.landing_check import advice_on_slow_listing
+from lance_ops.dagster.landing.landing import list_landing
+from lance_ops.dagster.landing.landing_check import LANDING_CHECK, not_yet_recorded
 from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing, original_key
 from lance_ops.dagster.landing.tick import (
     Cursor,
@@ -70,10 +70,8 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         now = datetime.now(UTC)
         cursor = Cursor.decode(context.cursor)
         landing = list_landing(raw, now)
-        for sentence in shortened([file.sentence for file in landing.set_aside]):
+        for sentence in not_yet_recorded(names, context.instance, landing):
             context.log.warning("%s", sentence)
-        if slow := advice_on_slow_listing(landing.seconds):
-            context.log.warning("%s", slow)
         with collector_paused():  # as while the batches are made: what is compared is no garbage
             tick, cancelled = _decide(context.instance, config, landing, cursor, now)
         for batch in tick.changed:
@@ -325,7 +323,7 @@ def _why_nothing(landing: Landing, tick: Tick) -> str:
     if landing.empty:
         parts.append(f"{len(landing.empty)} files of 0 bytes are left out")
     if landing.set_aside:
-        parts.append(f"{len(landing.set_aside)} files are set aside, see the log")
+        parts.append(f"{len(landing.set_aside)} files are set aside, see the check {LANDING_CHECK}")
     if tick.changed:
         parts.append(f"{len(tick.changed)} changed after they were ingested and are left alone")
     parts += landing.outside.sentences
