@@ -10,6 +10,8 @@ from typing import Any, Literal
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.scheduler.instigation import TickStatus
 
 from jobs.instance import DemoPlace
 from lance_ops.dagster.instances import instance_file
@@ -49,6 +51,15 @@ def test_two_processes_that_prepare_at_once_make_one_instance(tmp_path: Path) ->
 def test_the_instances_pools_are_by_op_and_limited(which: Literal["laptop", "team"]) -> None:
     settings = yaml.safe_load(instance_file(which))
     assert settings["concurrency"]["pools"] == {"granularity": "op", "default_limit": 1}
+
+
+@pytest.mark.parametrize("which", ["laptop", "team"])
+def test_the_instances_keep_no_tick_of_a_sensor_for_good(which: Literal["laptop", "team"], tmp_path: Path) -> None:
+    settings = {name: found for name, found in yaml.safe_load(instance_file(which)).items() if name != "storage"}
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        kept = instance.get_tick_retention_settings(InstigatorType.SENSOR)
+    assert set(kept) == set(TickStatus) and all(0 < days <= 30 for days in kept.values())
 
 
 def shown_settings(section: str) -> Any:
