@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -293,8 +293,12 @@ def _read_newest_checkpoint(store: Store) -> tuple[int, list[BatchEvent]]:
 
 
 def _to_json(event: BatchEvent) -> dict[str, Any]:
-    committed_at = None if event.committed_at is None else event.committed_at.isoformat()
-    return {**asdict(event), "committed_at": committed_at}
+    return {
+        "version": event.version,
+        "batches": dict(event.batches),
+        "back_to": event.back_to,
+        "committed_at": None if event.committed_at is None else event.committed_at.isoformat(),
+    }
 
 
 def _from_json(event: Mapping[str, Any]) -> BatchEvent:
