@@ -95,7 +95,7 @@ def newest_landing_evaluation(names: DatasetNames, instance: dg.DagsterInstance)
 
 
 def not_yet_recorded(names: DatasetNames, instance: dg.DagsterInstance, landing: Landing) -> list[str]:
-    """Return what is to say of a folder that was listed, and that the check's newest recorded evaluation does not say.
+    """Return the sentences on a listed folder that the newest recorded evaluation of the check lacks.
 
     The log of a tick is a file that Dagster never removes, so a tick does not repeat what the check tells.
     """
