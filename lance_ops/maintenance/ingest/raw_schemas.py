@@ -111,11 +111,12 @@ def unified_raw_schema(
     The runner's tasks read the files; without a runner, this process does, one after the other. Files in `known` are
     not read, and those that are read are added to it. Without a `job`, theirs is named after the first file.
 
-    With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest group
-    and those of `types`; if two groups are equally large, of the one whose file comes first. Each column has its most
-    frequent type, promoted for the other numbers of text files; of structs, the fields count first, as the columns do,
-    and then the types. With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text;
-    without it, it is what most files say. Reading the files with this schema then refuses the others.
+    With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest
+    group, in the order of its first file, and those of `types`; if two groups are equally large, of the one whose file
+    comes first. Each column has its most frequent type, promoted for the other numbers of text files; of structs, the
+    fields count first, as the columns do, and then the types. With `mixed_as_text`, a CSV column of numbers in some
+    files and of texts in others is text; without it, it is what most files say. Reading the files with this schema then
+    refuses the others.
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
     without a header. Text files change a type of the table only where it is null, or where a struct lacks a field.
@@ -135,10 +136,11 @@ def unified_raw_schema(
     unified = {} if table is None else {each.name: each for each in table}
     disagreeing: dict[RawFile, FileDisagrees] = {}
     spelled = _spelled(files, found, list(unified.values()), types, case_rule, disagreeing)
-    wanted = {*unified, *types, *_columns_of_most(spelled)} if most_decide else None
-    for name, given in _by_column(spelled).items():
-        if wanted is not None and name not in wanted:
-            continue
+    by_column = _by_column(spelled)
+    if most_decide:
+        wanted = [*_columns_of_most(spelled), *(name for name in by_column if name in unified or name in types)]
+        by_column = {name: by_column[name] for name in wanted}
+    for name, given in by_column.items():
         is_new = table is None or name not in table.names
         for each, alike in _types_of_most_first(given, disagreeing):
             file, before = alike[0], unified.get(name)
@@ -217,9 +219,14 @@ def _spelled(
 
 
 def _columns_of_most(schemas: Mapping[RawFile, pa.Schema]) -> tuple[str, ...]:
-    """Return the columns of the largest group; a `Counter` keeps the order in which it met equally large ones."""
-    counts = Counter(tuple(sorted(schema.names)) for schema in schemas.values())
-    return counts.most_common(1)[0][0] if counts else ()
+    """Return the columns of the largest group, in the order of its first file.
+
+    Of equally large groups, the one that was met first is taken.
+    """
+    groups: dict[tuple[str, ...], list[pa.Schema]] = defaultdict(list)
+    for schema in schemas.values():
+        groups[tuple(sorted(schema.names))].append(schema)
+    return tuple(max(groups.values(), key=len)[0].names) if groups else ()
 
 
 def _by_column(schemas: Mapping[RawFile, pa.Schema]) -> dict[str, list[tuple[RawFile, pa.Field]]]:

@@ -49,6 +49,14 @@ def test_of_files_that_contradict_each_other_the_fewer_ones_are_set_aside(
         given(f"{dataset_uri}-other", one_each(*files), IngestOptions(reading=in_process))
 
 
+def test_a_file_that_is_set_aside_does_not_decide_the_order_of_columns(dataset_uri: str, folder: Path) -> None:
+    others = [parquet(folder, f"{number}.parquet", pa.table({"x": [number], "y": [1.5]})) for number in range(2)]
+    odd = parquet(folder, "odd.parquet", pa.table({"y": [1.5], "z": [1], "x": [1]}))
+    found = given(dataset_uri, one_each(odd, *others), replace(SET_ASIDE, reading=RawReading(isolated=False)))
+    assert list(found.refused) == ["odd"]
+    assert lance_ops.dataset(dataset_uri).schema.names == ["x", "y"]
+
+
 @pytest.mark.parametrize("at", [0, 4])
 def test_the_first_run_judges_columns_and_values_as_later_ones_do(dataset_uri: str, folder: Path, at: int) -> None:
     def csv(name: str, text: str) -> RawFile:
