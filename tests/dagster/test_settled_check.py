@@ -26,6 +26,13 @@ from tests.dagster.deployment import Deployment, values
 pytestmark = pytest.mark.dagster
 
 
+def test_a_long_list_of_batches_is_cut_and_counts_the_others() -> None:
+    batches = {f"{number:02}": "it is not read" for number in range(23)}
+    lines = settled_check.named_with_reasons(batches).splitlines()
+    assert lines[19:] == ["19: it is not read", "and 3 more, which `lance-ops batches` names"]
+    assert settled_check.named_with_reasons({"a": "it is not read"}) == "a: it is not read"
+
+
 def asked_for(deployment: Deployment, *keys: str) -> None:
     """Land batches and add their partitions, as a tick does before it launches their run."""
     for number, key in enumerate(keys):

@@ -155,8 +155,9 @@ def _cause(key: str, state: BatchState) -> str:
 
 
 def named_with_reasons(batches: Mapping[str, str]) -> str:
-    """Return a line for each of the first batches: its key, and why it is not in the table."""
-    return "\n".join(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN])
+    """Return a line for each of the first batches, its key and why it is not in the table, and one on the others."""
+    more = [f"and {len(batches) - _SHOWN:,} more, which `lance-ops batches` names"] if len(batches) > _SHOWN else []
+    return "\n".join([*(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN]), *more])
 
 
 def _newest_recorded(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation | None:
