@@ -95,7 +95,10 @@ def _print_report(report: FleetReport, *, every: bool) -> None:
         )
     print_line(report.sentence)
     verb = "would rewrite" if report.dry_run else "rewrote"
-    print_line(f"{verb} {size(report.spent_bytes)}; a read of every table saves {size(report.saved_read_bytes)}")
+    print_line(
+        f"{verb} {size(report.spent_bytes)}; "
+        f"a read of every table saves as much as reading {size(report.saved_read_bytes)}"
+    )
     if not report.ok:
         print_line(f"{report.failed_ratio:.0%} of the tables failed, more than {report.failure_threshold:.0%}", "red")
 

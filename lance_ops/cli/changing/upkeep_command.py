@@ -79,7 +79,10 @@ def _show_plan(found: TableDebt, plan: PaymentPlan, *, as_json: bool) -> None:
                 for step in plan.steps
             ],
         )
-        print_line(f"would rewrite {size(plan.cost_bytes)}; a read of the table saves {size(plan.saved_read_bytes)}")
+        print_line(
+            f"would rewrite {size(plan.cost_bytes)}; "
+            f"a read of the table saves as much as reading {size(plan.saved_read_bytes)}"
+        )
     elif not plan.waiting:
         print_line(f"nothing is owed at version {found.version}")
     _print_waiting(plan.waiting)
@@ -114,7 +117,7 @@ def _show_payment(paid: Payment, *, as_json: bool) -> None:
         )
         print_line(
             f"version {before.version} to {after.version}: rewrote {size(paid.spent_bytes)}; "
-            f"a read of the table saves {size(paid.saved_read_bytes)}"
+            f"a read of the table saves as much as reading {size(paid.saved_read_bytes)}"
         )
     elif not paid.waiting and paid.error is None:
         print_line(f"nothing is owed at version {before.version}")
