@@ -40,9 +40,8 @@ C = TypeVar("C", bound=ComponentAttributes | FleetConfig)
 
 
 class NamedComponent(dg.Component, Generic[C]):
-    """A dataset or a fleet. Its assets and jobs take its name, so a project may declare each name once.
-
-    It may declare each table once, too.
+    """A dataset or a fleet. Its assets and jobs take its name, so a project may declare each name only
+    once. It may declare each table in only one dataset.
     """
 
     def __init__(self, config: C, path: Path | None = None) -> None:
@@ -50,8 +49,8 @@ class NamedComponent(dg.Component, Generic[C]):
         self.config = config
         self.path = path
 
-    def check_is_only_one(self, context: dg.ComponentLoadContext) -> None:
-        """Raise `ConfigError` if an earlier declaration gives its jobs the same names, or has the same table."""
+    def check_is_declared_once(self, context: dg.ComponentLoadContext) -> None:
+        """Raise `ConfigError` if an earlier component has jobs of the same names, or is a dataset of the same table."""
         own = DatasetNames(self.config.name)
         named: Any = (
             NamedComponent  # the signature refuses an abstract class, with which Dagster only calls `isinstance`
@@ -99,5 +98,5 @@ class LanceDatasetComponent(NamedComponent[ComponentAttributes]):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared dataset, with its runner."""
-        self.check_is_only_one(context)
+        self.check_is_declared_once(context)
         return build_definitions(self.config)

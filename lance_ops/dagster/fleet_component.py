@@ -47,5 +47,5 @@ class LanceFleetComponent(NamedComponent[FleetConfig]):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the declared fleet, with its runner."""
-        self.check_is_only_one(context)
+        self.check_is_declared_once(context)
         return build_fleet_definitions(self.config)

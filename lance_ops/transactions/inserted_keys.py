@@ -80,7 +80,7 @@ class InsertedKeys:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is certainly no key."""
+        """Whether certainly no key was inserted; false if the keys are given in neither form."""
         if self.hashes is not None:
             return not self.hashes
         return self.bloom is not None and len(self.bloom) > 0 and not self.bloom.strip(b"\0")

@@ -52,14 +52,14 @@ class Deployment:
     def land(self, key: str, ids: range, city: str = "Bern") -> Path:
         """Land a raw file. Each file is a minute newer than the previous one and old enough to count as settled."""
         self.minute += 1
-        self.outlast_second_of_failure()
+        self.wait_past_second_of_failure()
         path = self.landing / f"{key}.parquet"
         pyarrow.parquet.write_table(pa.table({"id": list(ids), "city": [city] * len(ids)}), path)
         os.utime(path, (LANDED + 60 * self.minute,) * 2)
         return path
 
-    def outlast_second_of_failure(self) -> None:
-        """Wait for the second after the one in which a run last failed: a file of that second counts as its cause."""
+    def wait_past_second_of_failure(self) -> None:
+        """Wait until the second after the newest failed run ended: an earlier file may have been there in the run."""
         failed = self.instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=1)
         for record in failed:
             next_second = math.floor(record.update_timestamp.timestamp()) + 1

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.dagster
 
 def land_bytes(deployment: Deployment, key: str, data: bytes) -> None:
     deployment.minute += 1
-    deployment.outlast_second_of_failure()
+    deployment.wait_past_second_of_failure()
     path = deployment.landing / f"{key}.parquet"
     path.write_bytes(data)
     os.utime(path, (LANDED + 60 * deployment.minute,) * 2)

@@ -4,9 +4,9 @@ A source row is matched if the table has a row with its key. The last `when_matc
 the table's row. Null keys match nothing. If two source rows match one row that the merge would update or delete, the
 merge is refused. Source rows without a match are all inserted, duplicates too.
 
-If the key is the table's declared primary key (metadata `lance-schema:unenforced-primary-key` = `true` of its fields),
-a merge that inserts rows begins again when another writer has added rows or keys that it did not see. With any other
-key, two merges at once may both insert it.
+If the key is the table's declared primary key (metadata `lance-schema:unenforced-primary-key` = `true` of its fields,
+which are text, binary, or integers of 32 or 64 bits), a merge begins again if another writer may have added a key that
+it inserts. With any other key, two merges at the same time may both insert it.
 """
 
 from __future__ import annotations

@@ -24,11 +24,12 @@ def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ah
     Closing the iterator cancels the calls that have not started, so a scan that stops at its `limit` waits only for the
     calls in progress.
 
-    The threads run in the context of the caller, whose context variables they see. A single item needs no thread: the
-    caller computes its result when it asks for it.
+    Each call runs in a copy of the caller's context. With one worker, or for a single item, no thread is started: the
+    caller computes a result when it asks for it. `ahead` is at least 1.
 
-    A forked child may take the iterator over, and so may its parent: each yields all results that it has not yielded
-    yet. The threads exist only in the parent, so the child calls the function itself, also for results in progress.
+    After a fork both the parent and the child may go on with the iterator: each yields all results that were not
+    yielded before. The threads exist only in the parent, so the child calls the function itself, also for results in
+    progress.
     """
     if workers <= 1:
         yield from map(function, items)

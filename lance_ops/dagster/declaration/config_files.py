@@ -31,15 +31,21 @@ __all__ = [
 
 Declared = TypeVar("Declared", bound=DeclaredModel)
 
-ONE_TABLE = "declare a table once, because its history records the batches of all by key"
-"""Why no two datasets may have one `uri`."""
+ONE_TABLE = (
+    "declare a table once, because its history records batches by key alone: one dataset would take the other's "
+    "batches for its own"
+)
+"""Why no two datasets may have the same table; the end of an error."""
 
 Render = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns nested values with every text rendered as a template."""
 
 
 def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
-    """Read every `*.yaml` in `folder`, sorted by file name; raise `ConfigError` if two declare one name or table."""
+    """Return the datasets that the `*.yaml` files in `folder` declare, sorted by file name.
+
+    Raises `ConfigError` for a file that `load_dataset` refuses, and if two files declare the same name or table.
+    """
     declared: dict[Path, DatasetConfig] = {}
     for path in sorted(folder.glob("*.yaml")):
         config = load_dataset(path)

@@ -31,8 +31,8 @@ __all__ = [
     "evaluate_landing",
     "landing_evaluation",
     "newest_landing_evaluation",
-    "not_yet_recorded",
     "said_of_landing",
+    "sentences_not_yet_recorded",
     "was_listed",
 ]
 
@@ -94,10 +94,10 @@ def newest_landing_evaluation(names: DatasetNames, instance: dg.DagsterInstance)
     return None if recorded is None else recorded.evaluation
 
 
-def not_yet_recorded(names: DatasetNames, instance: dg.DagsterInstance, landing: Landing) -> list[str]:
-    """Return the sentences on a listed folder that the newest recorded evaluation of the check lacks.
+def sentences_not_yet_recorded(names: DatasetNames, instance: dg.DagsterInstance, landing: Landing) -> list[str]:
+    """Return the sentences on files set aside and on a slow listing that the newest recorded evaluation lacks.
 
-    The log of a tick is a file that Dagster never removes, so a tick does not repeat what the check tells.
+    Dagster never removes the log of a tick, so the sensor logs only what the check does not say yet.
     """
     named, slow = shortened([file.sentence for file in landing.set_aside]), advice_on_slow_listing(landing.seconds)
     if not named and slow is None:

@@ -34,7 +34,7 @@ from lance_ops.dagster.landing.batch_runs import (
     without_removed_batches,
 )
 from lance_ops.dagster.landing.landing import list_landing
-from lance_ops.dagster.landing.landing_check import LANDING_CHECK, not_yet_recorded
+from lance_ops.dagster.landing.landing_check import LANDING_CHECK, sentences_not_yet_recorded
 from lance_ops.dagster.landing.landing_entries import LandedBatch, Landing, original_key
 from lance_ops.dagster.landing.tick import (
     Cursor,
@@ -70,7 +70,7 @@ def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.Se
         now = datetime.now(UTC)
         cursor = Cursor.decode(context.cursor)
         landing = list_landing(raw, now)
-        for sentence in not_yet_recorded(names, context.instance, landing):
+        for sentence in sentences_not_yet_recorded(names, context.instance, landing):
             context.log.warning("%s", sentence)
         with collector_paused():  # as while the batches are made: what is compared is no garbage
             tick, cancelled = _decide(context.instance, config, landing, cursor, now)

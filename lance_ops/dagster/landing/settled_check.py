@@ -155,7 +155,7 @@ def _cause(key: str, state: BatchState) -> str:
 
 
 def named_with_reasons(batches: Mapping[str, str]) -> str:
-    """Return a line for each of the first batches, its key and why it is not in the table, and one on the others."""
+    """Return a line with key and reason for each of the first 20 batches; a last one counts the others, if any."""
     more = [f"and {len(batches) - _SHOWN:,} more, which `lance-ops batches` names"] if len(batches) > _SHOWN else []
     return "\n".join([*(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN]), *more])
 

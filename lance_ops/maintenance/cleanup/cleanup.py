@@ -120,7 +120,7 @@ def explain_with_bounds(
     paths = [info.path for info in (*plan.manifests, *plan.files)]
     warnings = (
         *(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags),
-        *_warnings_of_pins(plan.kept_for_pins),
+        *_warning_of_pins(plan.kept_for_pins),
         *(
             f"version {version} is tagged or pinned, but missing: no file is removed"
             for version in plan.missing_versions
@@ -145,13 +145,13 @@ def explain_with_bounds(
     return explanation, CleanupBounds(frozenset(plan.old_versions), plan.planned_at)
 
 
-def _warnings_of_pins(versions: Sequence[int]) -> Iterator[str]:
+def _warning_of_pins(versions: Sequence[int]) -> Iterator[str]:
     if versions:
         more = len(versions) - _MOST_NAMED
         named = ", ".join(map(str, versions[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
         yield (
-            f"old versions that running work depends on are kept: {named}; work that was killed keeps them until "
-            f"{UNVERIFIED_AGE.days} days after it began"
+            f"old versions are kept because running work has pinned them: {named}; the pin of work that was killed "
+            f"counts until {UNVERIFIED_AGE.days} days after the work began"
         )
 
 

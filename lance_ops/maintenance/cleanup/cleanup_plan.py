@@ -77,7 +77,8 @@ class CleanupPlan:
     `planned_at` is the time of the plan by the store's clock.
 
     `missing_versions` are tagged or pinned but do not exist: another clean-up may be about to put them back. Until then
-    nobody can read which files they name.
+    nobody can read which files they name. `kept_for_tags` and `kept_for_pins` are the old ones of `kept_versions`; one
+    that is both tagged and pinned is only in `kept_for_tags`.
     """
 
     read_version: int

@@ -30,7 +30,10 @@ __all__ = ["ClassifiedVersions", "ClassifyTask", "VersionRange", "classify_versi
 
 @dataclass(frozen=True)
 class ClassifiedVersions:
-    """Versions, newest first, by what clean-up does with them, and what they name and recorded."""
+    """Versions, newest first, by what clean-up does with them, and what they name and recorded.
+
+    `old` are removed. `old_but_held` would be, but for a tag or a pin. `recent` are all others.
+    """
 
     old_files: NamedFiles
     kept_files: NamedFiles

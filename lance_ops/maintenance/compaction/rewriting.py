@@ -47,9 +47,9 @@ __all__ = [
 _GATHERED_BYTES = 32 << 20
 _LOST_RACES = 1000
 """Attempts of a commit. A lost race costs little compared with the rewrite, so the commit's timeout ends it first."""
-_REMAPS = 10
-"""Attempts to remap the indices before they change again. Each is compared with all versions since the plan, so each
-takes longer than the one before it, and clean-up keeps these versions meanwhile."""
+_MOST_REMAPS = 10
+"""The most attempts to remap the indices and commit, each after another writer has changed the indices. Each commit is
+compared with all versions since the plan, so each takes longer, and clean-up keeps these versions meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,10 @@ def _commit_beside_indices(
 ) -> Snapshot:
     """Commit the groups after all files; after a conflict with a change of the indices, remap the present ones.
 
-    No commit is under way while indices are remapped, so all files are deleted if that is interrupted. Raises the last
-    conflict if the indices change again and again.
+    No commit is under way while indices are remapped, so all files are deleted if that is interrupted. Raises
+    `RetryableConflict` for any other conflict, and after `_MOST_REMAPS` attempts.
     """
-    for remaps_left in reversed(range(_REMAPS)):
+    for remaps_left in reversed(range(_MOST_REMAPS)):
         with pending.abandoned_on_failure(), remap.abandoned_on_failure():
             operation = Rewrite(groups, remap.remap(newest))
         try:

@@ -106,23 +106,25 @@ def unified_raw_schema(
     job: Job | None = None,
     known: FoundSchemas | None = None,
 ) -> pa.Schema:
-    """Return a schema with the columns of the table, if there is one, and of all files.
+    """Return a schema with the columns of the table, if there is one, and of all files or of most of them.
 
     The runner's tasks read the files; without a runner, this process does, one after the other. Files in `known` are
-    not read, and those that are read are added to it. Without a `job`, theirs is named after the first file.
+    not read, and those that are read are added to it. Without a `job`, the tasks' job is named after the first file.
 
-    With `most_decide`, files with the same set of columns form a group. The schema has the columns of the largest
-    group, in the order of its first file, and those of `types`; if two groups are equally large, of the one whose file
-    comes first. Each column has its most frequent type, promoted for the other numbers of text files; of structs, the
-    fields count first, as the columns do, and then the types. With `mixed_as_text`, a CSV column of numbers in some
-    files and of texts in others is text; without it, it is what most files say. Reading the files with this schema then
-    refuses the others.
+    With `most_decide`, files with the same set of columns form a group. The schema has the table's columns, those of
+    the largest group in the order of its first file, and those of `types` that a file has. Of equally large groups, the
+    one whose file comes first counts. Each column has its most frequent type, promoted for the other numbers of text
+    files; of structs, the fields count first, as the columns do, and then the types. Reading the files with this schema
+    then refuses the others.
+
+    With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text; without it, it has the
+    type that most files have.
 
     A new column of `types` has that type, whatever the files say, and without a table these are the names of CSV
     without a header. Text files change a type of the table only where it is null, or where a struct lacks a field.
     Raises `FileDisagrees` for the files whose type of a column cannot be promoted together with that of most files, or
     whose text is not UTF-8, and what `RawReader.schema` raises. With `file_version`, it also raises `FileDisagrees` for
-    a new column that no table of this version may have.
+    a new column that no table of this version may have. Raises `InvalidInput` if there is no file.
     """
     if not files:
         raise InvalidInput("no raw files to take a schema from")
@@ -138,7 +140,10 @@ def unified_raw_schema(
     spelled = _spelled(files, found, list(unified.values()), types, case_rule, disagreeing)
     by_column = _by_column(spelled)
     if most_decide:
-        wanted = [*_columns_of_most(spelled), *(name for name in by_column if name in unified or name in types)]
+        wanted = [
+            *_columns_of_largest_group(spelled),
+            *(name for name in by_column if name in unified or name in types),
+        ]
         by_column = {name: by_column[name] for name in wanted}
     for name, given in by_column.items():
         is_new = table is None or name not in table.names
@@ -218,10 +223,10 @@ def _spelled(
     return spelled
 
 
-def _columns_of_most(schemas: Mapping[RawFile, pa.Schema]) -> tuple[str, ...]:
-    """Return the columns of the largest group, in the order of its first file.
+def _columns_of_largest_group(schemas: Mapping[RawFile, pa.Schema]) -> tuple[str, ...]:
+    """Return the columns of the largest group of files with the same set of columns, in the order of its first file.
 
-    Of equally large groups, the one that was met first is taken.
+    Of equally large groups, the one whose file comes first is taken.
     """
     groups: dict[tuple[str, ...], list[pa.Schema]] = defaultdict(list)
     for schema in schemas.values():

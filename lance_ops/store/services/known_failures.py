@@ -18,8 +18,8 @@ _RIGHTS = "the credentials may not do this: allow it to them, or use others"
 _BUCKET = "there is no such bucket: create it, or mend its name in the URI"
 _CLOCK = "this machine's clock differs from the store's: synchronise it (NTP)"
 _BUSY = (
-    "the store takes no more requests for now: send fewer at once, try again later, or give the client more time by "
-    "client_retry_timeout in storage_options"
+    "the store takes no more requests for now: send fewer at once, try again later, or let the client repeat them for "
+    "longer by client_retry_timeout in storage_options"
 )
 _NO_KEYS = f"no credentials are found: set them {_WHERE}"
 _NO_ANSWER = "the store does not answer: see whether its endpoint is right, runs, and is reached from this machine"

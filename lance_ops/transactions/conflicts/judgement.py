@@ -189,7 +189,11 @@ def _an_index_needs_its_addresses_and_values(ours: Footprint, theirs: Footprint)
                 yield Retry("values of a new index were changed")
 
 
-def _a_primary_key_is_inserted_by_one_of_two(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _a_key_that_ours_inserts_is_not_added_by_theirs(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    """Compare the primary keys that ours inserts; theirs may add any key if it adds rows or keys without telling them.
+
+    Nothing is compared with rows that ours adds without telling their keys, as an append does.
+    """
     if ours.inserted_keys is None or ours.inserted_keys.is_empty:
         return
     if theirs.inserted_keys is not None:
@@ -228,7 +232,7 @@ _RULES: tuple[Callable[[Footprint, Footprint], Iterator[Verdict]], ...] = (
     _a_dropped_fragment_must_not_change,
     _rows_do_not_move_while_values_are_written,
     _an_index_needs_its_addresses_and_values,
-    _a_primary_key_is_inserted_by_one_of_two,
+    _a_key_that_ours_inserts_is_not_added_by_theirs,
     _rows_of_rewritten_fragments_are_remapped,
     _changes_of_one_fragment_are_merged,
 )
