@@ -40,8 +40,9 @@ C = TypeVar("C", bound=ComponentAttributes | FleetConfig)
 
 
 class NamedComponent(dg.Component, Generic[C]):
-    """A dataset or a fleet. Its assets and jobs take its name, so a project may declare each name only
-    once. It may declare each table in only one dataset.
+    """A dataset or a fleet. Its assets and jobs take its name, so a project may declare each name only once.
+
+    A project may declare each table in only one dataset.
     """
 
     def __init__(self, config: C, path: Path | None = None) -> None:
@@ -52,6 +53,7 @@ class NamedComponent(dg.Component, Generic[C]):
     def check_is_declared_once(self, context: dg.ComponentLoadContext) -> None:
         """Raise `ConfigError` if an earlier component has jobs of the same names, or is a dataset of the same table."""
         own = DatasetNames(self.config.name)
+        dataset = self.config if isinstance(self.config, DatasetConfig) else None
         named: Any = (
             NamedComponent  # the signature refuses an abstract class, with which Dagster only calls `isinstance`
         )
@@ -65,7 +67,6 @@ class NamedComponent(dg.Component, Generic[C]):
                 raise ConfigError(
                     f"{declared}: attributes.name: {own.name} {same} already declared in {before}: choose another name"
                 )
-            dataset = self.config if isinstance(self.config, DatasetConfig) else None
             if dataset and isinstance(each.config, DatasetConfig) and dataset.shares_table_with(each.config):
                 raise ConfigError(
                     f"{declared}: attributes.uri: it is the table of {other.name} in {before}: {ONE_TABLE}"

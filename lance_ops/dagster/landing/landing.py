@@ -69,10 +69,10 @@ def is_in_future(file: LandedFile, raw: RawFiles, now: datetime) -> bool:
     return (file.modified - now).total_seconds() > max(raw.settle_seconds, _MOST_SKEW_SECONDS)
 
 
-def shortened(sentences: Sequence[str]) -> list[str]:
-    """Return the first of these sentences on files that are set aside, and one with the number of the others."""
+def shortened(sentences: Sequence[str], others: str = "{} more files are set aside") -> list[str]:
+    """Return the first 20 sentences. If there are more, add `others` with the number of the others in its braces."""
     more = len(sentences) - _SHOWN
-    return [*sentences[:_SHOWN], f"{more} more files are set aside"] if more > 0 else [*sentences]
+    return [*sentences[:_SHOWN], others.format(more)] if more > 0 else [*sentences]
 
 
 def list_files(location: StoreLocation, *, follow_links: bool = False) -> Iterator[LandedFile | SetAside]:

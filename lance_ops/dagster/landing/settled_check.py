@@ -27,6 +27,7 @@ from lance_ops.dagster.event_log import newest_evaluation
 from lance_ops.dagster.head import unopened_warning
 from lance_ops.dagster.landing.batch_report import batch_states
 from lance_ops.dagster.landing.batch_state import BatchReport, BatchState
+from lance_ops.dagster.landing.landing import shortened
 from lance_ops.dagster.landing.landing_check import (
     LANDING_CHECK,
     evaluate_landing,
@@ -155,9 +156,9 @@ def _cause(key: str, state: BatchState) -> str:
 
 
 def named_with_reasons(batches: Mapping[str, str]) -> str:
-    """Return a line with key and reason for each of the first 20 batches; a last one counts the others, if any."""
-    more = [f"and {len(batches) - _SHOWN:,} more, which `lance-ops batches` names"] if len(batches) > _SHOWN else []
-    return "\n".join([*(f"{key}: {reason}" for key, reason in list(batches.items())[:_SHOWN]), *more])
+    """Return a line with key and reason for each of the first 20 batches; a last line counts the others, if any."""
+    told = [f"{key}: {reason}" for key, reason in batches.items()]
+    return "\n".join(shortened(told, "and {:,} more, which `lance-ops batches` names"))
 
 
 def _newest_recorded(names: DatasetNames, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation | None:
