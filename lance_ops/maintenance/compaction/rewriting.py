@@ -202,9 +202,11 @@ def _commit_beside_indices(
     """Commit the groups after all files; after a conflict with a change of the indices, remap the present ones.
 
     No commit is under way while indices are remapped, so all files are deleted if that is interrupted. Raises
-    `RetryableConflict` for any other conflict, and after `_MOST_REMAPS` attempts.
+    `RetryableConflict` if no index has changed, and after `_MOST_REMAPS` attempts.
     """
-    for remaps_left in reversed(range(_MOST_REMAPS)):
+    attempts = 0
+    while True:
+        attempts += 1
         with pending.abandoned_on_failure(), remap.abandoned_on_failure():
             operation = Rewrite(groups, remap.remap(newest))
         try:
@@ -213,10 +215,11 @@ def _commit_beside_indices(
                 snapshot, operation, pending=files, file_version=file_version, max_retries=_LOST_RACES
             )
         except RetryableConflict:
-            newest = snapshot.latest()
-            if not remaps_left or remap.covers(newest):
+            if attempts == _MOST_REMAPS:
                 raise
-    raise AssertionError("the loop returns or raises")
+            newest = snapshot.latest()
+            if remap.covers(newest):
+                raise
 
 
 def _moved(rewrites: Sequence[RewriteOutcome], first_id: int) -> MovedRows:
