@@ -80,10 +80,10 @@ class InsertedKeys:
 
     @property
     def is_empty(self) -> bool:
-        """Whether certainly no key was inserted; false if the keys are given in neither form."""
+        """Whether it is certain that the transaction inserted no key; False without hashes and without a filter."""
         if self.hashes is not None:
             return not self.hashes
-        return self.bloom is not None and len(self.bloom) > 0 and not self.bloom.strip(b"\0")
+        return bool(self.bloom and not self.bloom.strip(b"\0"))
 
     def may_share_a_key(self, other: InsertedKeys) -> bool:
         """Return whether both may have inserted the same key; true if the two cannot be compared."""

@@ -31,16 +31,13 @@ def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ah
     yielded before. The threads exist only in the parent, so the child calls the function itself, also for results in
     progress.
     """
-    if workers <= 1:
-        yield from map(function, items)
-        return
     process = os.getpid()
     waiting = iter(items)
-    first_two = [*islice(waiting, 2)]
-    if len(first_two) < 2:
-        yield from map(function, first_two)
-        return
+    first_two = [*islice(waiting, 2)] if workers > 1 else []
     waiting = chain(first_two, waiting)
+    if len(first_two) < 2:
+        yield from map(function, waiting)
+        return
     pool = ThreadPool(workers, thread_name_prefix="lance-ops-scan")
     running: deque[tuple[T, Future[R]]] = deque()
     try:

@@ -190,9 +190,10 @@ def _an_index_needs_its_addresses_and_values(ours: Footprint, theirs: Footprint)
 
 
 def _a_key_that_ours_inserts_is_not_added_by_theirs(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    """Compare the primary keys that ours inserts; theirs may add any key if it adds rows or keys without telling them.
+    """Let a merge begin again if the other transaction may have added a primary key that the merge inserts.
 
-    Nothing is compared with rows that ours adds without telling their keys, as an append does.
+    A transaction without a record of its keys may have added any key if it adds rows or writes a field of the key. A
+    transaction of ours without such a record, as an append, is compared with nothing.
     """
     if ours.inserted_keys is None or ours.inserted_keys.is_empty:
         return
@@ -200,8 +201,8 @@ def _a_key_that_ours_inserts_is_not_added_by_theirs(ours: Footprint, theirs: Foo
         if ours.inserted_keys.may_share_a_key(theirs.inserted_keys):
             yield Retry("both may have inserted the same primary key")
         return
-    written = theirs.writes_values.values()
-    if theirs.adds_rows or not all(fields.isdisjoint(ours.inserted_keys.field_ids) for fields in written):
+    keys = ours.inserted_keys.field_ids
+    if theirs.adds_rows or any(not fields.isdisjoint(keys) for fields in theirs.writes_values.values()):
         yield Retry("rows or keys were added that may have a primary key which ours inserts")
 
 
