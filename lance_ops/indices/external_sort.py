@@ -24,7 +24,7 @@ DEFAULT_SORT_BYTES = 512 << 20
 FAN_IN = 64
 
 _LEAST_ROW_BYTES = 12
-"""A row counts as at least this many bytes, because sorting a short row takes more memory than the row."""
+"""The sort counts at least this many bytes for a row, because to sort a short row takes more memory than the row."""
 
 _LONGEST_RUN_BYTES = 1 << 30
 """An array of text with 32-bit offsets holds at most twice as many bytes."""

@@ -59,7 +59,7 @@ class Deployment:
         return path
 
     def wait_past_second_of_failure(self) -> None:
-        """Wait until the second after the newest failed run ended: an earlier file may have been there in the run."""
+        """Wait until the second of the newest failed run's end is over: the run may have read files of this second."""
         failed = self.instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=1)
         for record in failed:
             next_second = math.floor(record.update_timestamp.timestamp()) + 1

@@ -28,14 +28,14 @@ def remove_old_runs(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def tick_all(deployment: Deployment) -> list[object]:
-    """Tick each sensor; return the runs and the events."""
+    """Evaluate each sensor once; return the runs that they asked for, and the events that they recorded."""
     ticked = [deployment.tick(sensor, raise_on_error=False) for sensor in SENSORS]
     return [found for each in ticked for found in (*each.runs, *each.events)]
 
 
 @pytest.fixture
 def watched(deploy: Deploy, receiver: Receiver) -> Deployment:
-    """Batches that are ingested, changed and set aside, after the maintenance, with all alerts sent."""
+    """A dataset whose batches were ingested, changed and set aside. Maintenance has run, and all alerts are sent."""
     deployment = deploy(
         raw={"key": r"^(?P<key>[a-z]+)\.parquet$"},
         health={"hours_without_version": 24},

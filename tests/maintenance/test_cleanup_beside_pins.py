@@ -91,11 +91,11 @@ def test_an_explanation_tells_pinned_versions_from_tagged_ones(make: Make) -> No
     tag, pin = explained.warnings
     assert tag == "version 4 is old but tagged: kept"
     assert pin == (
-        "old versions are kept because running work has pinned them: 2; the pin of work that was killed counts until "
-        "7 days after the work began"
+        "clean-up keeps old versions that running work has pinned: 2; if the work was killed, its pin counts until 7 "
+        "days after the work began"
     )
     with pinned_with_later(lance_ops.dataset(dataset.uri, 2).snapshot):
         explained = dataset.explain_cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
     assert explained.warnings[0] == tag
-    assert "pinned them: 2, 3, 5, 6, 7 and 1 more; the pin of" in explained.warnings[1]
+    assert "has pinned: 2, 3, 5, 6, 7 and 1 more; if the work" in explained.warnings[1]
     assert explained.old_versions == (1,)

@@ -104,7 +104,7 @@ class BatchSize:
 
 
 class _ByteCounter:
-    """Counts the bytes of the tables of a scan, with a bit for the validity of each value.
+    """Counts the bytes of a scan's tables. It counts one more bit for each value, which says whether the value is null.
 
     The type of a primitive column tells its bytes, because asking each array of a wide table takes long.
     """

@@ -94,7 +94,7 @@ class DatasetConfig(ShownAssets):
         return StoreLocation(expand_location(self.uri, f"{self.name}: uri", environment), with_prefixes(options, bases))
 
     def shares_table_with(self, other: DatasetConfig) -> bool:
-        """Return whether the two URIs name the same table. Variables in them are not expanded."""
+        """Return whether both datasets have the same table, by their URIs. No variable in the URIs is expanded."""
         return files_uri(self.uri).rstrip("/") == files_uri(other.uri).rstrip("/")
 
     def landing(self) -> RawFiles:

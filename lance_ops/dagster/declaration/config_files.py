@@ -35,7 +35,7 @@ ONE_TABLE = (
     "declare a table once, because its history records batches by key alone: one dataset would take the other's "
     "batches for its own"
 )
-"""Why no two datasets may have the same table; the end of an error."""
+"""The reason why two datasets may not have the same table. Error messages end with it."""
 
 Render = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns nested values with every text rendered as a template."""

@@ -97,7 +97,7 @@ def newest_landing_evaluation(names: DatasetNames, instance: dg.DagsterInstance)
 def sentences_not_yet_recorded(names: DatasetNames, instance: dg.DagsterInstance, landing: Landing) -> list[str]:
     """Return the sentences on files set aside and on a slow listing that the newest recorded evaluation lacks.
 
-    Dagster never removes the log of a tick, so the sensor logs only what the check does not say yet.
+    Dagster never removes the log of a tick, so the sensor logs only what the check has not said yet.
     """
     named, slow = shortened([file.sentence for file in landing.set_aside]), advice_on_slow_listing(landing.seconds)
     if not named and slow is None:

@@ -36,7 +36,7 @@ class AddressColumn:
 
 @dataclass(frozen=True)
 class RemapOnlyType:
-    """An index type. The name of its details message identifies it.
+    """An index type. The name of the message that holds an index's details identifies the type.
 
     `address_columns` maps a pattern of file names to the column with addresses. `copied` is the pattern of the files
     without addresses. A pattern is a regular expression that matches the whole name. A type without address columns

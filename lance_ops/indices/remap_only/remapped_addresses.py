@@ -79,7 +79,7 @@ def remap_address_tree(rows: bytes | memoryview, moves: RowAddressMap, path: str
 
 
 def _all_rows(fragment_id: int, moves: RowAddressMap) -> BitMap | None:
-    """Return all rows of a fragment that was rewritten; None for any other fragment."""
+    """Return the offsets of all rows of a fragment that the moves rewrite; None for any other fragment."""
     old = (each for group in moves.groups for each in group.old if each.fragment_id == fragment_id)
     return next((BitMap(range(each.physical_rows)) for each in old), None)
 

@@ -150,7 +150,7 @@ def _warning_of_pins(versions: Sequence[int]) -> Iterator[str]:
         more = len(versions) - _MOST_NAMED
         named = ", ".join(map(str, versions[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
         yield (
-            f"old versions are kept because running work has pinned them: {named}; the pin of work that was killed "
+            f"clean-up keeps old versions that running work has pinned: {named}; if the work was killed, its pin "
             f"counts until {UNVERIFIED_AGE.days} days after the work began"
         )
 

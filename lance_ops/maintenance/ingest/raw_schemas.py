@@ -112,10 +112,10 @@ def unified_raw_schema(
     not read, and those that are read are added to it. Without a `job`, the tasks' job is named after the first file.
 
     With `most_decide`, files with the same set of columns form a group. The schema has the table's columns, those of
-    the largest group in the order of its first file, and those of `types` that a file has. Of equally large groups, the
-    one whose file comes first counts. Each column has its most frequent type, promoted for the other numbers of text
-    files; of structs, the fields count first, as the columns do, and then the types. Reading the files with this schema
-    then refuses the others.
+    the largest group in the order of its first file, and those of `types` that a file has. If several groups are
+    equally large, the one whose first file comes first decides. Each column has its most frequent type, promoted for
+    the other numbers of text files; of structs, the fields count first, as the columns do, and then the types. Reading
+    the files with this schema then refuses the others.
 
     With `mixed_as_text`, a CSV column of numbers in some files and of texts in others is text; without it, it has the
     type that most files have.
@@ -224,9 +224,9 @@ def _spelled(
 
 
 def _columns_of_largest_group(schemas: Mapping[RawFile, pa.Schema]) -> tuple[str, ...]:
-    """Return the columns of the largest group of files with the same set of columns, in the order of its first file.
+    """Group the files by their set of columns; return the columns of the largest group as its first file orders them.
 
-    Of equally large groups, the one whose file comes first is taken.
+    If several groups are equally large, this takes the one whose first file comes first.
     """
     groups: dict[tuple[str, ...], list[pa.Schema]] = defaultdict(list)
     for schema in schemas.values():

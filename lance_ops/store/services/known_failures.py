@@ -29,7 +29,7 @@ _TOLD_BY_CODE: Mapping[str, str] = {
     **dict.fromkeys(("ExpiredToken", "InvalidToken", "TokenRefreshRequired"), _TOKEN),
     **dict.fromkeys(("AccessDenied", "AuthorizationFailure", "AuthorizationPermissionMismatch"), _RIGHTS),
     **dict.fromkeys(("NoSuchBucket", "ContainerNotFound"), _BUCKET),
-    "403": _RIGHTS,  # botocore's code for a refusal that has no body, as "503" below
+    "403": _RIGHTS,  # botocore's code if a refusal has no body; "503" below is its code if a busy store's has none
     "RequestTimeTooSkewed": _CLOCK,
     **dict.fromkeys(("SlowDown", "ServiceUnavailable", "ServerBusy", "503"), _BUSY),
 }
