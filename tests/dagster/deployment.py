@@ -95,6 +95,31 @@ class Deployment:
         )
         return self.location.run(self.names.of("ingest"), tags=tags)
 
+    def add_run(self, key: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
+        """Add a run that was asked to ingest a batch; `tags` are Dagster's own, without their prefix.
+
+        A run ends as real ones do, by an event: a run that is added with the status of its end has ended at the last
+        whole second, as the default of a column has it.
+        """
+        of_run = {"dagster/partition": key} | {f"dagster/{name}": value for name, value in tags.items()}
+        return self._add(dg.DagsterRun(job_name=self.names.of("ingest"), tags=of_run), status)
+
+    def add_run_of_ui(self, key: str, status: dg.DagsterRunStatus, asset: dg.AssetKey) -> dg.DagsterRun:
+        """Add a run of a backfill from the UI: it selects an asset in Dagster's own job of all assets."""
+        run = dg.DagsterRun("__ASSET_JOB", tags={"dagster/partition": key}, asset_selection=frozenset({asset}))
+        return self._add(run, status)
+
+    def _add(self, run: dg.DagsterRun, status: dg.DagsterRunStatus) -> dg.DagsterRun:
+        ends = {
+            dg.DagsterRunStatus.FAILURE: self.instance.report_run_failed,
+            dg.DagsterRunStatus.CANCELED: self.instance.report_run_canceled,
+        }
+        run = run.with_status(dg.DagsterRunStatus.STARTED if status in ends else status)
+        self.instance.add_run(run)
+        if status in ends:
+            ends[status](run)
+        return run
+
     def forget(self) -> None:
         """Have Dagster know no more of runs, partitions and cursors than after its storage was lost."""
         self.location.cursors.clear()

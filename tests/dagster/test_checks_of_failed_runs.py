@@ -182,9 +182,7 @@ def test_a_batch_that_another_run_is_about_to_ingest_is_not_named(
     deployment = deploy(indices=[])
     monkeypatch.setattr(batches, "ingest", refuse)
     deployment.land("z", range(3))
-    of_run = {"dagster/partition": "z"}
-    other = dg.DagsterRun(job_name=deployment.names.of("ingest"), tags=of_run, status=dg.DagsterRunStatus.STARTED)
-    deployment.instance.add_run(other)
+    deployment.add_run("z", dg.DagsterRunStatus.STARTED)
     assert not ingest_all(deployment, "z").success
     assert told(deployment)["batches_settled"] == "no batch needs somebody"
 

@@ -103,10 +103,10 @@ def test_a_mended_batch_is_asked_for_although_runs_of_its_earlier_content_gave_i
     if cause == "cancelled":
         for run in with_junk.instance.get_runs():
             with_junk.instance.run_storage.delete_run(run.run_id)
-        with_junk.instance.report_run_canceled(add_run(with_junk, "bad", dg.DagsterRunStatus.STARTED))
+        with_junk.add_run("bad", dg.DagsterRunStatus.CANCELED)
     else:
         for _ in range(4):
-            add_run(with_junk, "bad", dg.DagsterRunStatus.FAILURE)
+            with_junk.add_run("bad", dg.DagsterRunStatus.FAILURE)
     soon = time.time() + 30
     os.utime(with_junk.land("bad", range(5)), (soon, soon))
     handled(with_junk)
@@ -142,8 +142,7 @@ def test_a_batch_whose_run_failed_is_asked_for_again_after_a_pause(
 def test_a_cancelled_batch_is_left_alone_when_its_run_is_deleted(
     with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = add_run(with_lost_run, "a", dg.DagsterRunStatus.STARTED)
-    with_lost_run.instance.report_run_canceled(run)
+    with_lost_run.add_run("a", dg.DagsterRunStatus.CANCELED)
     days_later(monkeypatch, 3)
     (noted,) = with_lost_run.tick().events
     assert isinstance(noted, dg.AssetObservation) and noted.partition == "a"
@@ -156,7 +155,7 @@ def test_a_cancelled_batch_is_left_alone_when_its_run_is_deleted(
     with_lost_run.location.cursors.clear()
     assert with_lost_run.tick().run_requests == ()
     assert state(with_lost_run, "a")[1] == "no run of it ended well, and none is under way: materialize partition a"
-    run = add_run(with_lost_run, "a", dg.DagsterRunStatus.FAILURE)
+    with_lost_run.add_run("a", dg.DagsterRunStatus.FAILURE)
     assert "the sensor asks for it again" in state(with_lost_run, "a")[1], "somebody asked for it since"
 
 
@@ -168,7 +167,7 @@ def test_a_lost_cursor_has_no_failed_batch_asked_for_early(
     deployment.land("a", range(3))
     deployment.know("a")
     for _ in range(num_failures):
-        add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+        deployment.add_run("a", dg.DagsterRunStatus.FAILURE)
     later(monkeypatch, minutes=4)
     assert deployment.tick().run_requests == ()
     later(monkeypatch, minutes=10)
@@ -182,7 +181,7 @@ def test_a_cancelled_batch_whose_files_changed_is_asked_for(
 ) -> None:
     deployment.land("a", range(3))
     deployment.know("a")
-    deployment.instance.report_run_canceled(add_run(deployment, "a", dg.DagsterRunStatus.STARTED))
+    deployment.add_run("a", dg.DagsterRunStatus.CANCELED)
     if when != "above the watermark":
         handled(deployment)
         days_later(monkeypatch, 3)
@@ -215,12 +214,6 @@ def test_a_marker_that_comes_late_has_a_mended_batch_ingested(deploy: Deploy, mo
     assert deployment.data.count_rows() == 7
 
 
-def add_run(deployment: Deployment, key: str, status: dg.DagsterRunStatus) -> dg.DagsterRun:
-    run = dg.DagsterRun(job_name=deployment.names.of("ingest"), tags={"dagster/partition": key}, status=status)
-    deployment.instance.add_run(run)
-    return run
-
-
 def handled(deployment: Deployment) -> None:
     """Have the sensor take all batches as handled: they are below its watermark."""
     watermark = Watermark(datetime(2100, 1, 1, tzinfo=UTC), "")
@@ -234,7 +227,7 @@ def with_lost_run(deployment: Deployment) -> Deployment:
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a"])
     deployment.land("good", range(10, 12))
     handled(deployment)
-    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+    deployment.add_run("a", dg.DagsterRunStatus.FAILURE)
     return deployment
 
 
@@ -254,11 +247,10 @@ def test_a_batch_that_is_left_to_a_person_stays_so(
     with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch, cause: str
 ) -> None:
     if cause == "cancelled":
-        run = add_run(with_lost_run, "a", dg.DagsterRunStatus.STARTED)
-        with_lost_run.instance.report_run_canceled(run)
+        with_lost_run.add_run("a", dg.DagsterRunStatus.CANCELED)
     else:
         for _ in range(4):
-            add_run(with_lost_run, "a", dg.DagsterRunStatus.FAILURE)
+            with_lost_run.add_run("a", dg.DagsterRunStatus.FAILURE)
     days_later(monkeypatch, 3)
     assert state(with_lost_run, "a")[1].endswith("materialize partition a")
     assert with_lost_run.tick().new_partitions == ("good",)
@@ -273,8 +265,7 @@ def test_a_cancelled_batch_is_not_taken_for_one_without_a_run(
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a"])
     handled(deployment)
     for key in ("a", "other"):
-        run = add_run(deployment, key, dg.DagsterRunStatus.STARTED)
-        deployment.instance.report_run_canceled(run)
+        deployment.add_run(key, dg.DagsterRunStatus.CANCELED)
     if why_unseen == "newer runs are many":
         monkeypatch.setattr(batch_runs, "_MOST_RUNS", 1)
     else:
@@ -289,7 +280,7 @@ def test_a_cancelled_batch_is_not_taken_for_one_without_a_run(
 def test_a_batch_is_asked_for_after_its_failure_though_newer_runs_of_others_are_many(
     with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch, why_unseen: str
 ) -> None:
-    add_run(with_lost_run, "other", dg.DagsterRunStatus.FAILURE)
+    with_lost_run.add_run("other", dg.DagsterRunStatus.FAILURE)
     if why_unseen == "newer runs are many":
         monkeypatch.setattr(batch_runs, "_MOST_RUNS", 1)
     assert "failed; the sensor asks for it again" in state(with_lost_run, "a")[1]
@@ -303,10 +294,10 @@ def test_a_batch_stays_given_up_though_newer_failures_of_others_are_many(
     with_lost_run: Deployment, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
     for _ in range(4):
-        add_run(with_lost_run, "a", dg.DagsterRunStatus.FAILURE)
+        with_lost_run.add_run("a", dg.DagsterRunStatus.FAILURE)
     with_lost_run.instance.add_dynamic_partitions(with_lost_run.names.of("batches"), ["b"])
     for _ in range(3):
-        add_run(with_lost_run, "b", dg.DagsterRunStatus.FAILURE)
+        with_lost_run.add_run("b", dg.DagsterRunStatus.FAILURE)
     monkeypatch.setattr(batch_runs, "_MOST_RUNS", 5)
     now, names = datetime.now(UTC) + timedelta(days=days), with_lost_run.names
     found = batch_runs.failed_runs(with_lost_run.instance, names, ["a", "b"], now)
@@ -339,7 +330,7 @@ def test_a_batch_whose_run_was_never_launched_is_asked_for(
     for key in ("lost", "running"):
         deployment.land(key, range(3))
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["running", "lost"])
-    add_run(deployment, "running", dg.DagsterRunStatus.STARTED)
+    deployment.add_run("running", dg.DagsterRunStatus.STARTED)
     handled(deployment)
     assert deployment.tick().runs == (), "the next comparison finds it"
     assert "no run of it is found: the sensor asks for it" in state(deployment, "lost")[1]
@@ -389,7 +380,7 @@ def test_the_other_batches_of_a_failed_run_are_asked_for_after_its_first_or_last
 def test_a_batch_that_a_restore_took_out_is_asked_for_only_if_a_run_failed_since(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+    deployment.add_run("a", dg.DagsterRunStatus.FAILURE)
     with writers_clock_ahead(timedelta(seconds=5 if when == "before" else -5)):
         for key in ("good", "a"):
             deployment.know(key)
@@ -410,7 +401,7 @@ def test_a_batch_that_a_restore_took_out_is_not_asked_for_because_a_run_failed_b
     deployment.land("good", range(10, 12))
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a", "good"])
     handled(deployment)
-    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
+    deployment.add_run("a", dg.DagsterRunStatus.FAILURE)
     deployment.ingest("good")
     deployment.ingest("a")
     deployment.data.checkout_version(1).restore()

@@ -17,7 +17,7 @@ from lance_ops.dagster.ops.landed_batches import landed_files
 from lance_ops.snapshot import Snapshot
 from tests.dagster.deployment import Deploy, Deployment
 from tests.dagster.test_lacking_files import BY_DAY
-from tests.dagster.test_late_repairs import add_run, days_later, handled, later, state
+from tests.dagster.test_late_repairs import days_later, handled, later, state
 
 pytestmark = pytest.mark.dagster
 
@@ -115,7 +115,7 @@ def test_a_batch_whose_run_failed_does_not_replace_a_newer_one_that_somebody_ing
     deployed.know("1")
     watermark = Watermark(datetime.fromtimestamp(failed.stat().st_mtime, UTC), "1")
     deployed.location.cursors[deployed.names.of("raw_files")] = Cursor(watermark, datetime.now(UTC)).encode()
-    add_run(deployed, "1", dg.DagsterRunStatus.FAILURE)
+    deployed.add_run("1", dg.DagsterRunStatus.FAILURE)
     from_elsewhere = deployed.land("day=2/a", range(5))
     deployed.ingest_directly("2")
     from_elsewhere.unlink()

@@ -152,10 +152,7 @@ def test_a_rewritten_batch_whose_run_was_cancelled_is_left_to_a_person(
     landed_at = deployment.land("a", range(3)).stat().st_mtime
     deployment.tick()
     os.utime(deployment.land("a", range(2), city="La Chaux-de-Fonds"), (landed_at,) * 2)
-    run = dg.DagsterRun(
-        job_name=deployment.names.of("ingest"), tags={"dagster/partition": "a"}, status=dg.DagsterRunStatus.STARTED
-    )
-    deployment.instance.add_run(run)
+    run = deployment.add_run("a", dg.DagsterRunStatus.STARTED)
     assert deployment.tick().run_requests == (), "its run is under way"
     deployment.instance.report_run_canceled(run)
     assert deployment.tick().run_requests == ()

@@ -40,25 +40,10 @@ def asked_for(deployment: Deployment, *keys: str) -> None:
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), list(keys))
 
 
-def add_run_of_ui(deployment: Deployment, key: str, status: dg.DagsterRunStatus, asset: dg.AssetKey) -> dg.DagsterRun:
-    """Add a run of a backfill from the UI: it selects an asset in Dagster's own job of all assets."""
-    of_run, selected = {"dagster/partition": key}, frozenset({asset})
-    run = dg.DagsterRun(job_name="__ASSET_JOB", tags=of_run, status=status, asset_selection=selected)
-    deployment.instance.add_run(run)
-    return run
-
-
 def handled(deployment: Deployment) -> None:
     """Have the raw sensor take all batches as handled: they are below its watermark, and no comparison is due."""
     watermark = Watermark(datetime(2100, 1, 1, tzinfo=UTC), "")
     deployment.location.cursors[deployment.names.of("raw_files")] = Cursor(watermark, datetime.now(UTC)).encode()
-
-
-def add_run(deployment: Deployment, key: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
-    of_run = {"dagster/partition": key} | {f"dagster/{name}": value for name, value in tags.items()}
-    run = dg.DagsterRun(job_name=deployment.names.of("ingest"), tags=of_run, status=status)
-    deployment.instance.add_run(run)
-    return run
 
 
 def ingest_junk(deployment: Deployment, key: str) -> None:
@@ -98,7 +83,7 @@ def test_a_run_that_commits_and_ends_during_the_evaluation_makes_nothing_red(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_for(deployment, "a")
-    under_way = [add_run(deployment, "a", dg.DagsterRunStatus.STARTED)]
+    under_way = [deployment.add_run("a", dg.DagsterRunStatus.STARTED)]
 
     def opened_before_a_commit(config: DatasetConfig) -> Snapshot | None:
         snapshot = open_to_look(config)
@@ -230,9 +215,9 @@ def test_a_batch_whose_backfill_from_the_ui_failed_is_named_and_asked_for_again(
     asked_for(deployment, "a")
     handled(deployment)
     assert deployment.tick().runs == ()
-    run = add_run_of_ui(deployment, "a", dg.DagsterRunStatus.FAILURE, deployment.names.batches)
+    run = deployment.add_run_of_ui("a", dg.DagsterRunStatus.FAILURE, deployment.names.batches)
     for number in range(batch_runs._MOST_RUNS + 1):
-        add_run_of_ui(deployment, "a", dg.DagsterRunStatus.FAILURE, dg.AssetKey(["other", str(number)]))
+        deployment.add_run_of_ui("a", dg.DagsterRunStatus.FAILURE, dg.AssetKey(["other", str(number)]))
     (found,) = batch_states(deployment.config, deployment.instance).batches
     told = f"run {run.run_id.partition('-')[0]} failed; the sensor asks for it again 0 minutes after its end"
     assert found.reason == told
@@ -248,9 +233,9 @@ def test_unfinished_runs_of_other_datasets_are_read_up_to_a_limit(
     asked_for(deployment, "a", "b", "c")
     under_way = dg.DagsterRunStatus.STARTED
     for key in ("a", "b"):
-        add_run(deployment, key, under_way)
-    add_run_of_ui(deployment, "c", under_way, deployment.names.batches)
-    add_run_of_ui(deployment, "c", under_way, dg.AssetKey("other"))
+        deployment.add_run(key, under_way)
+    deployment.add_run_of_ui("c", under_way, deployment.names.batches)
+    deployment.add_run_of_ui("c", under_way, dg.AssetKey("other"))
     read: list[int] = []
     fetch = dg.DagsterInstance.get_run_records
 
@@ -267,15 +252,15 @@ def test_unfinished_runs_of_other_datasets_are_read_up_to_a_limit(
 
     assert running() == {"a", "b", "c"}
     for number in range(5):
-        add_run_of_ui(deployment, "c", under_way, dg.AssetKey(["other", str(number)]))
+        deployment.add_run_of_ui("c", under_way, dg.AssetKey(["other", str(number)]))
     assert running() == {"a", "b"}, "all runs of the ingest job count, and the newest others"
     assert sum(read) == 2 + 2
 
 
 def test_a_batch_whose_backfill_from_the_ui_was_cancelled_is_left_to_a_person(deployment: Deployment) -> None:
     asked_for(deployment, "a")
-    add_run_of_ui(deployment, "a", dg.DagsterRunStatus.FAILURE, deployment.names.batches)
-    add_run_of_ui(deployment, "a", dg.DagsterRunStatus.CANCELED, deployment.names.batches)
+    deployment.add_run_of_ui("a", dg.DagsterRunStatus.FAILURE, deployment.names.batches)
+    deployment.add_run_of_ui("a", dg.DagsterRunStatus.CANCELED, deployment.names.batches)
     (found,) = batch_states(deployment.config, deployment.instance).batches
     assert (found.is_settled, found.reason.endswith("materialize partition a")) == (False, True)
 
@@ -297,8 +282,8 @@ def test_a_run_of_a_user_s_own_job_is_found_by_what_it_planned(deployment: Deplo
 def test_a_retry_that_dagster_announces_and_does_not_start_is_not_waited_for(deployment: Deployment) -> None:
     asked_for(deployment, "a", "b")
     instance, names = deployment.instance, deployment.names
-    add_run(deployment, "a", dg.DagsterRunStatus.FAILURE, will_retry="true")
-    retried = add_run(deployment, "b", dg.DagsterRunStatus.FAILURE, will_retry="true")
+    deployment.add_run("a", dg.DagsterRunStatus.FAILURE, will_retry="true")
+    retried = deployment.add_run("b", dg.DagsterRunStatus.FAILURE, will_retry="true")
     instance.add_run_tags(retried.run_id, {"dagster/auto_retry_run_id": "another"})
     for minutes, running, failed in ((9, {"a"}, set()), (11, set(), {"a"})):
         now = datetime.now(UTC) + timedelta(minutes=minutes)
@@ -310,8 +295,8 @@ def test_a_failed_run_that_dagster_retries_is_under_way(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_for(deployment, "a", "b")
-    run = add_run(deployment, "a", dg.DagsterRunStatus.FAILURE)
-    add_run(deployment, "b", dg.DagsterRunStatus.FAILURE, will_retry="true")
+    run = deployment.add_run("a", dg.DagsterRunStatus.FAILURE)
+    deployment.add_run("b", dg.DagsterRunStatus.FAILURE, will_retry="true")
 
     def states() -> list[str]:
         report = batch_states(deployment.config, deployment.instance)
