@@ -28,14 +28,12 @@ from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file.alike_files import alike_files
 from lance_ops.maintenance.compaction import live_rows
-from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
 from lance_ops.reading import take
 from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.snapshot import Snapshot
 from lance_ops.store.local import memory_map_cache
 from lance_ops.table import Fragment, Manifest, decode_manifest
 from lance_ops.table.manifest.manifest_cache import ManifestCache
-from tests.forked_decoders import DecoderTemplate
 from tests.groups import DAEMONS, OWN_SESSIONS
 from tests.manifest_servers import ManifestServer, dynalite_server
 from tests.memory_folder import make_memory_folder
@@ -181,20 +179,6 @@ def _commands_are_built_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _decoders_are_forked() -> Iterator[None]:
-    """Fork each process that decodes raw files from one that has imported what it needs."""
-    template = DecoderTemplate()
-
-    def start(decoder: DecodingProcess) -> None:
-        template.start(decoder)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DecodingProcess, "_start", start)
-        yield
-    template.close()
 
 
 @pytest.fixture

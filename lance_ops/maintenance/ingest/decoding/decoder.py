@@ -2,8 +2,7 @@
 
 The bytes are hostile until they are decoded. Arrow's readers take any number of rows, columns and levels, and some
 inputs end the process. So what can be learned cheaply is checked first, batches are small, and all that comes out is
-counted. A file may still crash the reader or ask for too much memory, so `decoding_process.py` runs `main` in another
-process.
+counted. A file may still crash the reader or ask for too much memory, so another process runs `answer_requests`.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from __future__ import annotations
 import json
 import os
 import resource
-import signal
 import socket
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -43,7 +40,7 @@ from lance_ops.maintenance.ingest.decoding.requests import (
 )
 from lance_ops.maintenance.ingest.decoding.unshared_bytes import unshared_bytes
 
-__all__ = ["OUT_OF_MEMORY", "Decoded", "decode", "main", "request_line"]
+__all__ = ["OUT_OF_MEMORY", "Decoded", "answer_requests", "decode", "request_line"]
 
 OUT_OF_MEMORY = 71
 """The exit status of a process that ran out of memory where it could not say so."""
@@ -281,14 +278,13 @@ def request_line(request: RawRequest, limits: RawLimits, *, only_schema: bool) -
     return json.dumps(asked).encode() + b"\n"
 
 
-def main() -> None:
-    """Answer requests on the socket whose descriptor is the last argument, until the other end closes it."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Dagster ignores it in a background job, which a child inherits
+def answer_requests(connection: socket.socket) -> None:
+    """Answer requests until the other end closes the connection. The process serves nothing else: it gets limits."""
     pa.set_cpu_count(min(_MAX_THREADS, os.cpu_count() or 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes to its socket alone
     idle_bytes = _address_space()
-    with socket.socket(fileno=int(sys.argv[-1])) as connection, connection.makefile("wb", BLOCK_BYTES) as answers:
+    with connection, connection.makefile("wb", BLOCK_BYTES) as answers:
         while True:
             line, descriptors, _, _ = socket.recv_fds(connection, 65536, 1)
             if not line:

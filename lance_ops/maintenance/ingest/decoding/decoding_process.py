@@ -7,16 +7,11 @@ when it takes too long.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
-from functools import cache
 from itertools import islice
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
@@ -24,21 +19,8 @@ from typing import IO, Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.ipc
 
-from lance_ops.core import local_times
-from lance_ops.maintenance.ingest.decoding import (
-    csv_bytes,
-    csv_files,
-    csv_rows,
-    decoder,
-    json_bytes,
-    json_files,
-    json_names,
-    orc_moments,
-    requests,
-    text_values,
-    unshared_bytes,
-)
 from lance_ops.maintenance.ingest.decoding.decoder import OUT_OF_MEMORY, request_line
+from lance_ops.maintenance.ingest.decoding.fork_server import FORK_SERVER, ForkedDecoder, LostForkServer
 from lance_ops.maintenance.ingest.decoding.requests import (
     MACHINE,
     DecodingRefused,
@@ -47,55 +29,17 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     lacks_resources,
 )
 
-__all__ = ["DECODING_MODULES", "DecodingProcess", "start_program"]
-
-DECODING_MODULES = (
-    local_times,
-    requests,
-    text_values,
-    csv_rows,
-    csv_bytes,
-    csv_files,
-    json_bytes,
-    json_names,
-    json_files,
-    orc_moments,
-    unshared_bytes,
-    decoder,
-)
-"""What the process runs: each module stands after those that it imports, and the last one has the entry."""
-
-_KEPT = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "TMPDIR", "VIRTUAL_ENV")
-_KEPT_PREFIXES = ("LC_", "LD_", "PYTHON")
-_SETTINGS = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # it reserves no address space ahead
-    "MALLOC_ARENA_MAX": "2",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
+__all__ = ["DecodingProcess"]
 
 _Item = TypeVar("_Item")
 _LESS_MEMORY = "split the file, or give the machine more memory than raw.limits.memory_bytes for each task"
-
-_WITHOUT_PANDAS = """
-def find_no_pandas(name, path=None, target=None):
-    if name == "pandas":
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, types.SimpleNamespace(find_spec=find_no_pandas))
-"""
-"""The decoders need no pandas, which pyarrow imports for the first array that it makes of Python values, in 0.3 s.
-
-`sys.modules["pandas"] = None` would not do: pyarrow looks into `sys.modules` itself.
-"""
 
 
 class DecodingProcess:
     """A process that decodes files on request; it starts with the first request. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: socket.socket | None = None
+        self._decoder: ForkedDecoder | None = None
         self._answers: IO[bytes] | None = None
         self.num_started = 0
 
@@ -152,42 +96,31 @@ class DecodingProcess:
 
     def close(self) -> None:
         """End the process; the next request starts another one."""
-        for end in (self._answers, self._connection):
-            if end is not None:
+        if self._decoder is not None:
+            if self._answers is not None:
                 with suppress(OSError):
-                    end.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._process = self._connection = self._answers = None
+                    self._answers.close()
+            self._decoder.close()
+        self._decoder = self._answers = None
 
     def _ask(
         self, descriptor: int, request: RawRequest, limits: RawLimits, *, only_schema: bool
     ) -> tuple[pa.RecordBatchReader, int | None]:
-        if self._process is None:
-            self._start()
-        assert self._connection is not None
-        self._connection.settimeout(limits.seconds)
+        if self._decoder is None:
+            self._decoder = FORK_SERVER.fork()
+            self._answers = self._decoder.connection.makefile("rb")
+            self.num_started += 1
+        connection = self._decoder.connection
+        connection.settimeout(limits.seconds)
         try:
             line = request_line(request, limits, only_schema=only_schema)
-            sent = socket.send_fds(self._connection, [line], [descriptor])
-            self._connection.sendall(line[sent:])  # a wide schema does not fit into the socket's buffer
+            sent = socket.send_fds(connection, [line], [descriptor])
+            connection.sendall(line[sent:])  # a wide schema does not fit into the socket's buffer
             num_rows = self._check_answer(limits).get("num_rows")
             stream = pa.ipc.open_stream(pa.PythonFile(self._answers, "r"))
             return stream, num_rows if isinstance(num_rows, int) else None
         except (OSError, pa.ArrowException) as error:
             raise self._ended(error, limits) from error
-
-    def _start(self) -> None:
-        self._connection, theirs = socket.socketpair()
-        try:
-            with theirs:
-                self._process = start_program(_program(), theirs, _environment())
-        except BaseException:
-            self.close()
-            raise
-        self._answers = self._connection.makefile("rb")
-        self.num_started += 1
 
     def _check_answer(self, limits: RawLimits) -> dict[str, Any]:
         assert self._answers is not None
@@ -206,10 +139,16 @@ class DecodingProcess:
         """Return why there is no answer. The process is ended in any case."""
         late = DecodingRefused(f"nothing was decoded for {limits.seconds:g} seconds", "seconds")
         status: int | None = None
-        if self._process is not None and not isinstance(error, TimeoutError):
-            with suppress(subprocess.TimeoutExpired):
-                status = self._process.wait(timeout=10)
+        if self._decoder is not None and not isinstance(error, TimeoutError):
+            try:
+                status = self._decoder.wait(10)
+            except TimeoutError:
+                pass
+            except LostForkServer as lost:
+                error = lost
         self.close()
+        if isinstance(error, LostForkServer):
+            return DecodingRefused(str(error), MACHINE)
         if lacks_resources(error):
             return DecodingRefused(str(error), MACHINE)
         if isinstance(error, TimeoutError) or status == -signal.SIGXCPU:
@@ -248,45 +187,3 @@ def _again_if_killed(read: Callable[[], Generator[_Item, None, None]]) -> Iterat
         except _Killed as killed:
             if is_last:
                 raise DecodingRefused(f"{killed.reason} twice, as if no memory is left: {_LESS_MEMORY}") from killed
-
-
-@cache
-def _program() -> str:
-    """Return the text that the process runs: it makes our modules of their texts, in the order of their imports.
-
-    It imports no package of ours, so it starts in a fraction of a second.
-    """
-    lines = ["import sys, types", _WITHOUT_PANDAS]
-    for module in DECODING_MODULES:
-        spec = importlib.util.find_spec(module.__name__)
-        assert spec is not None and spec.loader is not None
-        source = spec.loader.get_source(module.__name__)  # type: ignore[attr-defined]  # loaders of source have it
-        made = f"sys.modules[{module.__name__!r}]"
-        lines.append(f"{made} = types.ModuleType({module.__name__!r})")
-        lines.append(f"exec({source!r}, {made}.__dict__)")
-    return "\n".join([*lines, f"{made}.main()"])
-
-
-def start_program(program: str, connection: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a process that runs the text of a program; its last argument is the descriptor of the connection.
-
-    The text is the process's input: Linux allows 128 KiB for an argument.
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-", str(connection.fileno())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        pass_fds=[connection.fileno()],
-    )
-    assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as text:  # the connection tells of a process that has ended
-        text.write(program.encode())
-    return process
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment without secrets: only what an interpreter needs to start."""
-    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    return kept | _SETTINGS

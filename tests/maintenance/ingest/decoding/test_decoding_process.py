@@ -1,9 +1,10 @@
-"""Decoding raw files here, and in a process that is started as the library starts it. `tests/security` crashes it."""
+"""Decoding raw files here, and in a process of their own. `tests/security` crashes it."""
 
 from __future__ import annotations
 
 import ast
 import collections
+import os
 import pickle
 import signal
 import sys
@@ -24,8 +25,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge, StoreError
-from lance_ops.maintenance.ingest.decoding import decoder, decoding_process, json_bytes
-from lance_ops.maintenance.ingest.decoding.decoding_process import DECODING_MODULES, DecodingProcess
+from lance_ops.maintenance.ingest.decoding import decoder, fork_server, json_bytes
+from lance_ops.maintenance.ingest.decoding.fork_server import DECODING_MODULES, FORK_SERVER
 from lance_ops.maintenance.ingest.decoding.requests import (
     BLOCK_BYTES,
     DecodingRefused,
@@ -34,7 +35,6 @@ from lance_ops.maintenance.ingest.decoding.requests import (
     RawSource,
 )
 from lance_ops.maintenance.ingest.raw_files import RawReader, RawReading
-from tests.forked_decoders import start_alone
 from tests.maintenance.ingest.decoding.raw_file_tables import (
     MANY,
     TABLE,
@@ -48,9 +48,10 @@ from tests.maintenance.ingest.decoding.raw_file_tables import (
 from tests.maintenance.ingest.decoding.text_files import BOTH
 
 
-@pytest.fixture(autouse=True)
-def _each_process_starts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DecodingProcess, "_start", start_alone)
+def decoder_of(reader: RawReader) -> int:
+    """Return the id of the process that decodes for a reader."""
+    assert reader._process is not None and reader._process._decoder is not None
+    return reader._process._decoder.process_id
 
 
 @BOTH
@@ -147,10 +148,9 @@ def test_one_process_reads_the_files_of_a_reader_and_ends_with_it(tmp_path: Path
             (batch,) = reader.batches(raw(path))
             assert batch["a"].to_pylist() == [number]
             assert process.num_started == 1
-        assert process._process is not None
-        running = process._process
-        assert running.poll() is None
-    assert running.poll() is not None
+        process_id = decoder_of(reader)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
 
 
 def test_a_reader_that_stops_early_starts_afresh(tmp_path: Path) -> None:
@@ -172,12 +172,12 @@ def test_a_refused_file_leaves_the_process_for_the_next_one(tmp_path: Path) -> N
 
 
 def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    FORK_SERVER.let_go()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     path = write(tmp_path / "a.csv", b"a\n1\n")
     with RawReader({"secret": "hunter2"}, RawReading()) as reader:
         list(reader.batches(raw(path)))
-        assert reader._process is not None and reader._process._process is not None
-        pid = reader._process._process.pid
+        pid = decoder_of(reader)
         environment = Path(f"/proc/{pid}/environ").read_bytes()
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
         assert b"PATH=" in environment and b"hunter2" not in environment + arguments
@@ -186,8 +186,9 @@ def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_decoders_may_have_more_bytes_than_an_argument_of_linux(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = decoding_process._program() + "\n#" + "x" * 2**17
-    monkeypatch.setattr(decoding_process, "_program", lambda: program)
+    lengthy = "#" + "x" * 2**17 + "\n" + fork_server._program()
+    FORK_SERVER.let_go()
+    monkeypatch.setattr(fork_server, "_program", lambda: lengthy)
     path = write(tmp_path / "a.csv", b"a\n1\n")
     assert read(path, isolated=True).num_rows == 1
 
@@ -214,8 +215,7 @@ def test_the_process_loads_no_pandas(tmp_path: Path) -> None:
     paths = [write(tmp_path / "a.json", b'{"a": 1}\n'), write(tmp_path / "a.csv", b"a\n1\n")]
     with RawReader({}, RawReading()) as reader:
         assert [batch.num_rows for path in paths for batch in reader.batches(raw(path))] == [1, 1]
-        assert reader._process is not None and reader._process._process is not None
-        libraries = Path(f"/proc/{reader._process._process.pid}/maps").read_text()
+        libraries = Path(f"/proc/{decoder_of(reader)}/maps").read_text()
     assert "/pyarrow/" in libraries and "/pandas/" not in libraries
 
 
@@ -231,9 +231,9 @@ def test_what_the_process_runs_imports_nothing_else_of_this_package(module: Modu
 
 def send(reader: RawReader, sent: signal.Signals) -> int:
     """Send a signal to the process that decodes, and return its status when it has ended."""
-    assert reader._process is not None and reader._process._process is not None
-    reader._process._process.send_signal(sent)
-    return reader._process._process.wait()
+    os.kill(decoder_of(reader), sent)
+    assert reader._process is not None and reader._process._decoder is not None
+    return reader._process._decoder.wait(10)
 
 
 class TestCrashes:
@@ -253,6 +253,7 @@ class TestCrashes:
         self, tmp_path: Path, inherited: signal.Handlers, request: pytest.FixtureRequest
     ) -> None:
         request.addfinalizer(partial(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, inherited)))
+        FORK_SERVER.let_go()
         path = write_parquet(tmp_path / "a.parquet", pa.table({"a": np.arange(MANY)}))
         with RawReader({}, RawReading()) as reader:
             batches = reader.batches(raw(path))
