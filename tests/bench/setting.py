@@ -41,6 +41,13 @@ def _cpu_model() -> str:
 
 
 def commit_of_tree() -> str:
-    """Return the commit of the work tree; `-dirty` at its end marks code that is not committed."""
-    answer = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return answer.stdout.strip() or "unknown"
+    """Return the commit of the work tree; `-dirty` at its end marks code that is not committed.
+
+    Documents do not count: a bench writes its page between its parts.
+    """
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)docs")
+    return f"{_git('describe', '--always') or 'unknown'}{'-dirty' if changed else ''}"
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False).stdout.strip()
