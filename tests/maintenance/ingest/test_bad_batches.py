@@ -21,7 +21,7 @@ import lance_ops
 from lance_ops.core.schema import SchemaMode
 from lance_ops.errors import RawFileRefused, SchemaMismatch, StoreError
 from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, RawReading, found_file, ingest, raw_files
-from lance_ops.maintenance.ingest.decoding.fork_server import FORK_SERVER
+from lance_ops.maintenance.ingest.decoding.fork_client import FORK_CLIENT
 from lance_ops.maintenance.ingest.raw_files import RawReader
 from lance_ops.maintenance.ingest.running import ingest_tasks as room
 from tests.maintenance.ingest.raw_batches import (
@@ -208,7 +208,7 @@ def _no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise BlockingIOError(errno.EAGAIN, "no process is left")
 
-    FORK_SERVER.let_go()
+    FORK_CLIENT.disconnect()
     monkeypatch.setattr(subprocess, "Popen", fail)
 
 

@@ -1,8 +1,8 @@
 """Decode raw files to Arrow batches, within limits, in a process of its own.
 
-`decoding_process.py` talks to that process, and `fork_server.py` starts it. The process loads the source code of the
-other modules here and of `core/local_times.py`, and nothing else of this package. So these modules import nothing but
-the standard library, numpy, pyarrow and each other, and they know neither a file's name nor the options of its store.
+`decoding_process.py` talks to that process, and `fork_client.py` asks for it. The process loads the source code of the
+other modules here and of `core/local_times.py`, and nothing else of this package. So the modules that it loads import
+nothing but the standard library, numpy, pyarrow and each other, and know neither a file's name nor its store's options.
 """
 
 from __future__ import annotations

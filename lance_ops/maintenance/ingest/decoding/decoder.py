@@ -279,10 +279,10 @@ def request_line(request: RawRequest, limits: RawLimits, *, only_schema: bool) -
 
 
 def answer_requests(connection: socket.socket) -> None:
-    """Answer requests until the other end closes the connection. The process serves nothing else: it gets limits."""
+    """Answer requests until the other end closes the connection. Limits the process, which must do nothing else."""
     pa.set_cpu_count(min(_MAX_THREADS, os.cpu_count() or 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes to its socket alone
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, 0)  # it writes to its socket alone
     idle_bytes = _address_space()
     with connection, connection.makefile("wb", BLOCK_BYTES) as answers:
         while True:
@@ -290,10 +290,12 @@ def answer_requests(connection: socket.socket) -> None:
             if not line:
                 return
             while not line.endswith(b"\n"):
-                line += connection.recv(65536)
+                if not (more := connection.recv(65536)):
+                    return
+                line += more
             asked = json.loads(line)
             limits = RawLimits(**asked["limits"])
-            resource.setrlimit(resource.RLIMIT_AS, (idle_bytes + limits.memory_bytes, resource.RLIM_INFINITY))
+            _limit(resource.RLIMIT_AS, idle_bytes + limits.memory_bytes)
             try:
                 request = RawRequest.from_json(asked["request"])
                 _answer(answers, descriptors[0], request, limits, only_schema=asked["only_schema"])
@@ -330,7 +332,13 @@ def _allow_seconds(limits: RawLimits) -> None:
     """Bound this process's processor time, so that it ends even without a parent. The parent counts clock seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     allowed = used.ru_utime + used.ru_stime + limits.seconds * _MAX_THREADS + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (int(allowed), resource.RLIM_INFINITY))
+    _limit(resource.RLIMIT_CPU, int(allowed))
+
+
+def _limit(kind: int, most: int) -> None:
+    """Limit this process, within the limit that it inherited and may not raise."""
+    _, inherited = resource.getrlimit(kind)
+    resource.setrlimit(kind, (most if inherited == resource.RLIM_INFINITY else min(most, inherited), inherited))
 
 
 def _address_space() -> int:

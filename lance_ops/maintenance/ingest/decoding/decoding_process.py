@@ -1,8 +1,8 @@
 """Decode raw files in another process, so that a hostile file crashes that process or exhausts its memory, not ours.
 
 One process decodes the files of a task one after the other; another one replaces it after a crash. It receives an open
-descriptor, and no name, URI, option or secret. It may not write files, its memory is bounded, and the parent ends it
-when it takes too long.
+descriptor, and no name, URI, option of a store or secret. It may not write to files, its memory is bounded, and the
+reader has it killed when no rows come in time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import signal
 import socket
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from lance_ops.maintenance.ingest.decoding.decoder import OUT_OF_MEMORY, request_line
-from lance_ops.maintenance.ingest.decoding.fork_server import FORK_SERVER, ForkedDecoder, LostForkServer
+from lance_ops.maintenance.ingest.decoding.fork_client import FORK_CLIENT, ForkedDecoder, LostForkServer
 from lance_ops.maintenance.ingest.decoding.requests import (
     MACHINE,
     DecodingRefused,
@@ -64,7 +64,7 @@ class DecodingProcess:
                 raise AssertionError("rows were sent although only the schema was asked for")
             yield schema, num_rows
 
-        return next(_again_if_killed(read))
+        return next(_retried_if_killed(read))
 
     def batches(self, descriptor: int, request: RawRequest, limits: RawLimits) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a file; raise as `schema` does. A caller that stops early closes the iterator."""
@@ -73,18 +73,24 @@ class DecodingProcess:
             stream, _ = self._ask(descriptor, request, limits, only_schema=False)
             yield from self._read(stream, limits)
 
-        yield from _again_if_killed(read)
+        yield from _retried_if_killed(read)
 
     def _read(self, stream: pa.RecordBatchReader, limits: RawLimits) -> Iterator[pa.RecordBatch]:
-        at_end = False
-        try:
+        with self._answered():
             while (batch := self._next(stream, limits)) is not None:
                 yield batch
-            at_end = True
-        finally:
-            if not at_end:
-                self.close()  # the unread rest of its answer would be taken for the next one
-        self._check_answer(limits)
+            self._check_answer(limits)
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """End the process if the block stops early: the unread rest of its answer would be taken for the next one."""
+        try:
+            yield
+        except DecodingRefused:  # it is the end of the answer
+            raise
+        except BaseException:
+            self.close()
+            raise
 
     def _next(self, stream: pa.RecordBatchReader, limits: RawLimits) -> pa.RecordBatch | None:
         try:
@@ -107,20 +113,21 @@ class DecodingProcess:
         self, descriptor: int, request: RawRequest, limits: RawLimits, *, only_schema: bool
     ) -> tuple[pa.RecordBatchReader, int | None]:
         if self._decoder is None:
-            self._decoder = FORK_SERVER.fork()
+            self._decoder = FORK_CLIENT.fork()
             self._answers = self._decoder.connection.makefile("rb")
             self.num_started += 1
         connection = self._decoder.connection
         connection.settimeout(limits.seconds)
-        try:
-            line = request_line(request, limits, only_schema=only_schema)
-            sent = socket.send_fds(connection, [line], [descriptor])
-            connection.sendall(line[sent:])  # a wide schema does not fit into the socket's buffer
-            num_rows = self._check_answer(limits).get("num_rows")
-            stream = pa.ipc.open_stream(pa.PythonFile(self._answers, "r"))
-            return stream, num_rows if isinstance(num_rows, int) else None
-        except (OSError, pa.ArrowException) as error:
-            raise self._ended(error, limits) from error
+        with self._answered():
+            try:
+                line = request_line(request, limits, only_schema=only_schema)
+                sent = socket.send_fds(connection, [line], [descriptor])
+                connection.sendall(line[sent:])  # a wide schema does not fit into the socket's buffer
+                num_rows = self._check_answer(limits).get("num_rows")
+                stream = pa.ipc.open_stream(pa.PythonFile(self._answers, "r"))
+                return stream, num_rows if isinstance(num_rows, int) else None
+            except (OSError, pa.ArrowException) as error:
+                raise self._ended(error, limits) from error
 
     def _check_answer(self, limits: RawLimits) -> dict[str, Any]:
         assert self._answers is not None
@@ -144,11 +151,10 @@ class DecodingProcess:
                 status = self._decoder.wait(10)
             except TimeoutError:
                 pass
-            except LostForkServer as lost:
-                error = lost
+            except LostForkServer as lost:  # its decoders are killed with it
+                self.close()
+                return _Killed(str(lost), MACHINE)
         self.close()
-        if isinstance(error, LostForkServer):
-            return DecodingRefused(str(error), MACHINE)
         if lacks_resources(error):
             return DecodingRefused(str(error), MACHINE)
         if isinstance(error, TimeoutError) or status == -signal.SIGXCPU:
@@ -167,10 +173,10 @@ class DecodingProcess:
 
 
 class _Killed(DecodingRefused):
-    """The system killed the process, as it does if no memory is left. No limit of the process ends it so."""
+    """The system killed the process, as it does if no memory is left. No limit that we set ends a process so."""
 
 
-def _again_if_killed(read: Callable[[], Generator[_Item, None, None]]) -> Iterator[_Item]:
+def _retried_if_killed(read: Callable[[], Generator[_Item, None, None]]) -> Iterator[_Item]:
     """Yield what `read` yields. If its process is killed, read once more in another one, and yield the rest.
 
     Another process may have taken the memory. But a file whose process is killed twice is refused, because it would
@@ -185,5 +191,7 @@ def _again_if_killed(read: Callable[[], Generator[_Item, None, None]]) -> Iterat
                     yield item
             return
         except _Killed as killed:
+            if is_last and killed.limit == MACHINE:
+                raise
             if is_last:
                 raise DecodingRefused(f"{killed.reason} twice, as if no memory is left: {_LESS_MEMORY}") from killed

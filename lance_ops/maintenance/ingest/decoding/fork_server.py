@@ -1,236 +1,139 @@
-"""Start the fork server and ask it for processes that decode raw files.
+"""What the fork server runs: it forks a decoder for each reader of raw files.
 
-A new interpreter takes 0.3 s until it can decode, a fork of the fork server some milliseconds. The standard library's
-fork server would inherit the environment with its secrets, and the limits on this process's children.
+The fork server has imported what decoders need and has started no thread, so a fork of it decodes at once. It never
+reads a raw file itself: no file can change how the next reader's files are decoded.
+
+A byte over the socket `control` asks for a decoder. With it come two sockets, whose other ends the reader keeps: one
+for its requests to the decoder, and `reports`. Over `reports` the fork server sends the decoder's process id, or the
+negative number of the error that kept it from starting, and when the decoder has ended its exit status. The fork server
+kills the decoder when the reader closes its end of `reports`, or when the reader's process ends. If the fork server
+itself ends, the system kills its decoders.
 """
 
 from __future__ import annotations
 
-import atexit
-import importlib.util
+import ctypes
+import gc
 import os
+import selectors
+import signal
 import socket
-import subprocess
+import struct
 import sys
-import threading
-from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
+from functools import partial
 
-from lance_ops.core import local_times
-from lance_ops.maintenance.ingest.decoding import (
-    csv_bytes,
-    csv_files,
-    csv_rows,
-    decoder,
-    forking,
-    json_bytes,
-    json_files,
-    json_names,
-    orc_moments,
-    requests,
-    text_values,
-    unshared_bytes,
-)
-from lance_ops.maintenance.ingest.decoding.forking import NUMBER
+from lance_ops.maintenance.ingest.decoding.decoder import answer_requests
 
-__all__ = ["DECODING_MODULES", "FORK_SERVER", "ForkServer", "ForkedDecoder", "LostForkServer"]
+__all__ = ["REPORT", "main"]
 
-DECODING_MODULES = (
-    local_times,
-    requests,
-    text_values,
-    csv_rows,
-    csv_bytes,
-    csv_files,
-    json_bytes,
-    json_names,
-    json_files,
-    orc_moments,
-    unshared_bytes,
-    decoder,
-    forking,
-)
-"""What the fork server runs: each module stands after those that it imports, and the last one has the entry."""
+REPORT = struct.Struct("<i")
+"""A message over `reports`: one number."""
 
-_IDLE_SECONDS = 30
-"""How long the fork server waits for a reader before it ends. The next reader starts another one."""
-
-_KEPT = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "TMPDIR", "VIRTUAL_ENV")
-_KEPT_PREFIXES = ("LC_", "LD_", "PYTHON")
-_SETTINGS = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # it reserves no address space ahead
-    "MALLOC_ARENA_MAX": "2",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-
-_WITHOUT_PANDAS = """
-def find_no_pandas(name, path=None, target=None):
-    if name == "pandas":
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, types.SimpleNamespace(find_spec=find_no_pandas))
-"""
-"""The decoders need no pandas, which pyarrow imports for the first array that it makes of Python values, in 0.3 s.
-
-`sys.modules["pandas"] = None` would not do: pyarrow looks into `sys.modules` itself.
-"""
+_PR_SET_PDEATHSIG = 1
+"""The option of Linux's `prctl` that names the signal which a process gets when its parent ends."""
 
 
-class LostForkServer(OSError):
-    """The fork server has ended, so nobody knows how a decoder of it ended."""
+def main() -> None:
+    """Serve `control`, whose descriptor is the first argument; the second one is how long to stay idle, in seconds."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # a child inherits what is blocked, and what is ignored
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Dagster ignores it in a background job
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the reader, too
+    gc.freeze()  # a collection in a fork would copy the pages that it shares
+    _ForkServer(_blocking_socket(int(sys.argv[1])), float(sys.argv[2])).serve()
 
 
-class ForkedDecoder:
-    """A process that decodes raw files. A reader sends its requests over `connection`."""
+class _ForkServer:
+    """Forks decoders, reports how they ended, and kills those of readers that are gone.
 
-    def __init__(self, process_id: int, connection: socket.socket, told: socket.socket) -> None:
-        self.process_id, self.connection = process_id, connection
-        self._told = told
-        self._status: int | None = None
-
-    def wait(self, seconds: float | None = None) -> int:
-        """Return the exit status once the process has ended; -9 says that signal 9 ended it.
-
-        Raises `TimeoutError` if it has not ended after so many seconds, and `LostForkServer`.
-        """
-        if self._status is None:
-            self._told.settimeout(seconds)
-            self._status = _number(self._told)
-        return self._status
-
-    def close(self) -> None:
-        """Kill the process if it has not ended, and wait until it has."""
-        with suppress(OSError):
-            self._told.shutdown(socket.SHUT_WR)
-        with suppress(LostForkServer):
-            self.wait()
-        self._told.close()
-        self.connection.close()
-
-
-class ForkServer:
-    """Forks decoders for all threads of this process. Its own process starts with the first of them."""
-
-    def __init__(self) -> None:
-        self._turn = threading.Lock()
-        self._server: _Server | None = None
-        self._replaced: list[_Server] = []
-        self.num_started = 0
-
-    def fork(self) -> ForkedDecoder:
-        """Return a new process that decodes. Raises `OSError` if no process starts."""
-        with self._turn:
-            environment = _environment()
-            if self._server is not None and self._server.environment == environment:
-                with suppress(LostForkServer):  # nobody needed it for a while
-                    return self._server.fork()
-            server = _Server(environment)
-            self._replace(server)
-            return server.fork()
-
-    def let_go(self) -> None:
-        """Leave the process to itself: it ends with the last of its decoders. The next reader starts another one.
-
-        A fork of this process does so, because the fork server is not its child.
-        """
-        for server in (self._server, *self._replaced):
-            if server is not None:
-                server.control.close()
-                server.process.returncode = 0  # nobody awaits it
-        self._turn, self._server, self._replaced = threading.Lock(), None, []
-
-    def _replace(self, server: _Server) -> None:
-        if self._server is not None:
-            self._server.control.close()
-            self._replaced.append(self._server)
-        self._server = server
-        self.num_started += 1
-        self._replaced = [each for each in self._replaced if each.process.poll() is None]
-
-
-class _Server:
-    """A process that forks decoders, started with an environment."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.environment = environment
-        self.control, theirs = socket.socketpair()
-        try:
-            with theirs:
-                self.process = _start(_program(), theirs, environment)
-        except BaseException:
-            self.control.close()
-            raise
-
-    def fork(self) -> ForkedDecoder:
-        """Ask for a decoder. Raises `LostForkServer`."""
-        connection, theirs = socket.socketpair()
-        told, tells = socket.socketpair()
-        try:
-            with theirs, tells:
-                try:
-                    socket.send_fds(self.control, [b"+"], [theirs.fileno(), tells.fileno()])
-                except ConnectionError as error:
-                    raise LostForkServer("the process that starts decoders has ended") from error
-            return ForkedDecoder(_number(told), connection, told)
-        except BaseException:
-            connection.close()
-            told.close()
-            raise
-
-
-def _number(told: socket.socket) -> int:
-    """Receive a number from the fork server."""
-    try:
-        received = told.recv(NUMBER.size)
-    except ConnectionError:
-        received = b""
-    if not received:
-        raise LostForkServer("the process that starts decoders has ended")
-    number: int = NUMBER.unpack(received)[0]
-    return number
-
-
-def _start(program: str, control: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start the fork server. Its program is its input: Linux allows 128 KiB for an argument."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-", str(control.fileno()), str(_IDLE_SECONDS)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        pass_fds=[control.fileno()],
-    )
-    assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as text:  # the socket tells of a process that has ended
-        text.write(program.encode())
-    return process
-
-
-@cache
-def _program() -> str:
-    """Return the text that the fork server runs: it makes our modules of their texts, in the order of their imports.
-
-    It imports no package of ours, so it starts in a fraction of a second.
+    It learns of their ends by SIGCHLD: Linux before 5.3 has no descriptors of processes.
     """
-    lines = ["import sys, types", _WITHOUT_PANDAS]
-    for module in DECODING_MODULES:
-        spec = importlib.util.find_spec(module.__name__)
-        assert spec is not None and spec.loader is not None
-        source = spec.loader.get_source(module.__name__)  # type: ignore[attr-defined]  # loaders of source have it
-        made = f"sys.modules[{module.__name__!r}]"
-        lines.append(f"{made} = types.ModuleType({module.__name__!r})")
-        lines.append(f"exec({source!r}, {made}.__dict__)")
-    return "\n".join([*lines, f"{made}.main()"])
+
+    def __init__(self, control: socket.socket, idle_seconds: float) -> None:
+        self._control, self._idle_seconds = control, idle_seconds
+        self._control_is_open = True
+        self._decoders: dict[int, socket.socket] = {}
+        """The `reports` sockets of the decoders that have not ended, by process id."""
+        self._selector = selectors.DefaultSelector()
+        self._signal_reads, self._signal_writes = socket.socketpair()
+        for end in (self._signal_reads, self._signal_writes):
+            end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._signal_writes.fileno(), warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Serve until `control` is closed and all decoders have ended, or there was nothing to do for a while."""
+        self._selector.register(self._control, selectors.EVENT_READ, self._fork)
+        self._selector.register(self._signal_reads, selectors.EVENT_READ, self._report_ended)
+        while self._control_is_open or self._decoders:
+            ready = self._selector.select(None if self._decoders else self._idle_seconds)
+            if not ready:
+                return
+            for key, _ in ready:
+                key.data()
+
+    def _fork(self) -> None:
+        asked, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
+        if not asked:
+            self._control_is_open = False
+            self._selector.unregister(self._control)
+            return
+        connection, reports = map(_blocking_socket, descriptors)
+        try:
+            process_id = os.fork()
+        except OSError as error:
+            _send(reports, -(error.errno or 1))
+            connection.close()
+            reports.close()
+            return
+        if not process_id:
+            self._decode(connection, reports)
+        connection.close()
+        self._decoders[process_id] = reports
+        self._selector.register(reports, selectors.EVENT_READ, partial(self._kill, process_id, reports))
+        _send(reports, process_id)
+
+    def _decode(self, connection: socket.socket, reports: socket.socket) -> None:
+        """Decode, as the forked process, until the reader closes the connection."""
+        status = 1
+        try:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for end in (self._control, self._signal_reads, self._signal_writes, reports, *self._decoders.values()):
+                end.close()
+            self._selector.close()
+            answer_requests(connection)
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _kill(self, process_id: int, reports: socket.socket) -> None:
+        """Kill a decoder whose reader has closed its end of `reports`, unless it has just ended."""
+        if self._decoders.get(process_id) is reports:
+            self._selector.unregister(reports)
+            os.kill(process_id, signal.SIGKILL)
+
+    def _report_ended(self) -> None:
+        with suppress(BlockingIOError):
+            self._signal_reads.recv(4096)
+        for process_id, reports in list(self._decoders.items()):
+            ended, status = os.waitpid(process_id, os.WNOHANG)
+            if ended:
+                with suppress(KeyError):  # it was killed
+                    self._selector.unregister(reports)
+                _send(reports, os.waitstatus_to_exitcode(status))
+                reports.close()
+                del self._decoders[process_id]
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment without secrets: only what an interpreter needs to start."""
-    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    return kept | _SETTINGS
+def _blocking_socket(descriptor: int) -> socket.socket:
+    """Return a socket that blocks, whatever default the reader's process has."""
+    made = socket.socket(fileno=descriptor)
+    made.setblocking(True)
+    return made
 
 
-FORK_SERVER = ForkServer()
-os.register_at_fork(after_in_child=FORK_SERVER.let_go)
-atexit.register(FORK_SERVER.let_go)
+def _send(reports: socket.socket, number: int) -> None:
+    with suppress(OSError):  # the reader is gone
+        reports.send(REPORT.pack(number))

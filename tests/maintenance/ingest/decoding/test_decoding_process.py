@@ -25,8 +25,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_ops.errors import RawFileRefused, RawFileTooLarge, StoreError
-from lance_ops.maintenance.ingest.decoding import decoder, fork_server, json_bytes
-from lance_ops.maintenance.ingest.decoding.fork_server import DECODING_MODULES, FORK_SERVER
+from lance_ops.maintenance.ingest.decoding import decoder, fork_client, json_bytes
+from lance_ops.maintenance.ingest.decoding.decoding_process import DecodingProcess
+from lance_ops.maintenance.ingest.decoding.fork_client import DECODING_MODULES, FORK_CLIENT
 from lance_ops.maintenance.ingest.decoding.requests import (
     BLOCK_BYTES,
     DecodingRefused,
@@ -162,6 +163,22 @@ def test_a_reader_that_stops_early_starts_afresh(tmp_path: Path) -> None:
         assert sum(batch.num_rows for batch in reader.batches(raw(path))) == MANY
 
 
+def test_an_answer_that_nobody_awaits_any_more_is_not_taken_for_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = write(tmp_path / "first.csv", b"a\n1\n"), write(tmp_path / "second.csv", b"b\n2\n")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with RawReader({}, RawReading()) as reader:
+        with monkeypatch.context() as patch:
+            patch.setattr(DecodingProcess, "_check_answer", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                list(reader.batches(raw(first)))
+        assert pa.Table.from_batches(reader.batches(raw(second))).to_pydict() == {"b": [2]}
+
+
 def test_a_refused_file_leaves_the_process_for_the_next_one(tmp_path: Path) -> None:
     bad, good = write(tmp_path / "bad.parquet", b"no parquet"), write(tmp_path / "good.csv", b"a\n1\n")
     with RawReader({}, RawReading()) as reader:
@@ -172,7 +189,7 @@ def test_a_refused_file_leaves_the_process_for_the_next_one(tmp_path: Path) -> N
 
 
 def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    FORK_SERVER.let_go()
+    FORK_CLIENT.disconnect()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     path = write(tmp_path / "a.csv", b"a\n1\n")
     with RawReader({"secret": "hunter2"}, RawReading()) as reader:
@@ -186,9 +203,9 @@ def test_the_process_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_decoders_may_have_more_bytes_than_an_argument_of_linux(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lengthy = "#" + "x" * 2**17 + "\n" + fork_server._program()
-    FORK_SERVER.let_go()
-    monkeypatch.setattr(fork_server, "_program", lambda: lengthy)
+    lengthy = "#" + "x" * 2**17 + "\n" + fork_client._program()
+    FORK_CLIENT.disconnect()
+    monkeypatch.setattr(fork_client, "_program", lambda: lengthy)
     path = write(tmp_path / "a.csv", b"a\n1\n")
     assert read(path, isolated=True).num_rows == 1
 
@@ -253,7 +270,7 @@ class TestCrashes:
         self, tmp_path: Path, inherited: signal.Handlers, request: pytest.FixtureRequest
     ) -> None:
         request.addfinalizer(partial(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, inherited)))
-        FORK_SERVER.let_go()
+        FORK_CLIENT.disconnect()
         path = write_parquet(tmp_path / "a.parquet", pa.table({"a": np.arange(MANY)}))
         with RawReader({}, RawReading()) as reader:
             batches = reader.batches(raw(path))
