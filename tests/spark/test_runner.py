@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
+from py4j.clientserver import ClientServerConnection
 from pyspark import SparkConf, TaskContext
 
 from lance_ops.core.errors import CommitStateUnknown, CorruptFile, InvalidInput, LanceOpsError, TasksLost
@@ -90,6 +91,22 @@ def beat(file: str) -> None:
     for _ in range(600):
         Path(file).write_text(str(time.time()))
         time.sleep(0.1)
+
+
+def test_a_job_makes_few_calls_of_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a tenth of a millisecond. To copy all settings takes hundreds, so a session's first job reads them."""
+    runner, tasks, calls = OnSpark(spark), [Task(number) for number in range(8)], []
+    runner.map(square, tasks)
+    send = ClientServerConnection.send_command
+
+    def counted(connection: ClientServerConnection, command: str) -> str:
+        calls.append(command)
+        answer: str = send(connection, command)
+        return answer
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", counted)
+    assert runner.map(square, tasks) == [task.number**2 for task in tasks]
+    assert 10 < len(calls) < 100
 
 
 def test_outcomes_keep_the_order_of_the_tasks(spark: SparkSession) -> None:
@@ -244,7 +261,7 @@ def test_a_failed_job_waits_for_its_workers_as_long_as_spark_lets_them_live(monk
     monkeypatch.setattr(spark_job.SparkJob, "_start", Mock(return_value=failed))
     monkeypatch.setattr(spark_job.SparkJob, "_num_running_tasks", Mock(return_value=1))
     session = Mock()
-    session.sparkContext.getConf.return_value.get = {"spark.python.task.killTimeout": "1min"}.get
+    session.sparkContext.getConf.return_value.getAll.return_value = [("spark.python.task.killTimeout", "1min")]
     with pytest.raises(ValueError, match="a task failed"):
         spark_job.SparkJob(session, "lance: tasks").run(Mock(), Mock())
     assert 63 <= sum(sleeps) <= 70

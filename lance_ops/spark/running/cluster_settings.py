@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -21,15 +23,21 @@ _SECONDS_TO_KILL = 1.0
 Settings: TypeAlias = Callable[[str], str | None]
 """Returns the value of a setting by its name, or None if it is not set."""
 
+_OF_CONTEXTS: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
+
 
 def settings_of(session: SparkSession) -> Settings:
     """Return a function that looks up a setting of the session's cluster.
 
+    The settings of a context do not change, and to copy them takes a hundred calls of the JVM. So they are read once.
     A session of Spark Connect begins with the server's settings. Each look-up through it is a request. A setting that
     the server keeps to itself counts as one that is not set.
     """
     if not lacks_context(session):
-        return session.sparkContext.getConf().get
+        context = session.sparkContext
+        if (known := _OF_CONTEXTS.get(context)) is None:
+            known = _OF_CONTEXTS[context] = dict(context.getConf().getAll())
+        return known.get
 
     def look_up(name: str) -> str | None:
         try:
