@@ -98,8 +98,8 @@ class Deployment:
     def add_run(self, key: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """Add a run that was asked to ingest a batch; `tags` are Dagster's own, without their prefix.
 
-        A run ends as real ones do, by an event: a run that is added with the status of its end has ended at the last
-        whole second, as the default of a column has it.
+        Dagster ends the run by an event, as it ends a real run. Dagster's database would cut the time of a run that is
+        added with the status of its end to the second.
         """
         of_run = {"dagster/partition": key} | {f"dagster/{name}": value for name, value in tags.items()}
         return self._add(dg.DagsterRun(job_name=self.names.of("ingest"), tags=of_run), status)

@@ -94,7 +94,7 @@ def beat(file: str) -> None:
 
 
 def test_a_job_makes_few_calls_of_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes a tenth of a millisecond. To copy all settings takes hundreds, so a session's first job reads them."""
+    """A call takes a tenth of a millisecond. Only a session's first job copies the settings, with hundreds of calls."""
     runner, tasks, calls = OnSpark(spark), [Task(number) for number in range(8)], []
     runner.map(square, tasks)
     send = ClientServerConnection.send_command

@@ -29,7 +29,7 @@ _OF_CONTEXTS: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionar
 def settings_of(session: SparkSession) -> Settings:
     """Return a function that looks up a setting of the session's cluster.
 
-    The settings of a context do not change, and to copy them takes a hundred calls of the JVM. So they are read once.
+    The settings of a context do not change. To copy them takes hundreds of calls of the JVM, so this reads them once.
     A session of Spark Connect begins with the server's settings. Each look-up through it is a request. A setting that
     the server keeps to itself counts as one that is not set.
     """

@@ -173,7 +173,7 @@ class DecodingProcess:
 
 
 class _Killed(DecodingRefused):
-    """The system killed the process, as it does if no memory is left. No limit that we set ends a process so."""
+    """The system killed the process, as it does if no memory is left. No limit that we set kills a process."""
 
 
 def _retried_if_killed(read: Callable[[], Generator[_Item, None, None]]) -> Iterator[_Item]:

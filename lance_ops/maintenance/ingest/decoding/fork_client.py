@@ -52,14 +52,14 @@ DECODING_MODULES = (
     decoder,
     fork_server,
 )
-"""What the fork server runs: each module stands after those that it imports, and the last one has the entry."""
+"""The modules that the fork server runs. Each stands after those that it imports. The last one has `main`."""
 
 _IDLE_SECONDS = 30
-"""How long the fork server stays without a decoder before it ends. The next reader starts another one."""
+"""The fork server ends when it has had no decoder for so long. The next reader starts another server."""
 _ANSWER_SECONDS = 60
-"""How long the fork server may take to start and to fork a decoder."""
+"""How long a reader waits until the fork server has started, if it must, and has forked a decoder."""
 _END_SECONDS = 10
-"""How long a killed decoder may take to end. One that waits for a file system that is gone takes for ever."""
+"""How long `close` waits for the end of a killed decoder, which cannot end while its disk does not answer."""
 
 _ENVIRONMENT_NAMES = ("PATH", "HOME", "LANG", "TZ", "TZDIR", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME")
 _ENVIRONMENT_SETTINGS = {
@@ -234,9 +234,9 @@ def _received(reports: socket.socket, seconds: float) -> int:
 
 
 def _start(program: str, control: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a fork server. Its program is its input: Linux allows 128 KiB for an argument.
+    """Start a fork server. It reads its program from its input, because Linux allows 128 KiB for an argument.
 
-    Python's `site` is left out: what it loads by the environment or by `.pth` files may start threads.
+    The server does not import Python's `site`, which may load `sitecustomize` and `.pth` files that start threads.
     """
     process = subprocess.Popen(
         [sys.executable, "-P", "-s", "-S", "-", str(control.fileno()), str(_IDLE_SECONDS)],
@@ -262,7 +262,7 @@ def _program() -> str:
 def _modules() -> str:
     """Return the source code that makes our modules, in the order of their imports.
 
-    It imports no package of ours, so it runs in a fraction of a second.
+    The code imports no package of this library, so it runs in a fraction of a second.
     """
     lines = []
     for module in DECODING_MODULES:

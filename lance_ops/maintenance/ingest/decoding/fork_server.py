@@ -94,7 +94,7 @@ class _ForkServer:
         _send(reports, process_id)
 
     def _decode(self, connection: socket.socket, reports: socket.socket) -> None:
-        """Decode, as the forked process, until the reader closes the connection."""
+        """Answer the reader in the forked process until the reader closes the connection; then end the process."""
         status = 1
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -128,7 +128,7 @@ class _ForkServer:
 
 
 def _blocking_socket(descriptor: int) -> socket.socket:
-    """Return a socket that blocks, whatever default the reader's process has."""
+    """Return a socket that waits for data. A default timeout in the reader's process makes sockets that do not wait."""
     made = socket.socket(fileno=descriptor)
     made.setblocking(True)
     return made
